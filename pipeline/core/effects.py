@@ -1,0 +1,117 @@
+"""What the steps share: what a step is to its runner, and what it wants done.
+
+A step holds the state of one partition. It is given records in log order and the watermark; it answers with records for
+other partitions, with counts, and with the keys that changed. It never sends, never waits and never asks for the time,
+so that the same input gives the same output, in a worker, in a replay and in a test.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+
+from schemas.topics import Topic
+
+
+class Result(StrEnum):
+    """What became of a record. used + dropped + dead_lettered + held = received."""
+
+    RECEIVED = "received"
+    USED = "used"
+    DROPPED = "dropped"
+    DEAD_LETTERED = "dead_lettered"
+    NOTED = "noted"  # something counted beside a record's fate: a conflict, a flag, a restatement
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """The keys of a partition that changed since the last cut: encoded state, and keys to forget."""
+
+    states: list[tuple[bytes, bytes]]
+    gone: list[bytes]
+
+
+class Outbox:
+    """What a step wants sent and counted; the runner takes it at every cut."""
+
+    __slots__ = ("counts", "records")
+
+    def __init__(self) -> None:
+        self.records: dict[tuple[Topic, int], list[Any]] = {}
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def send(self, topic: Topic, partition: int, record: Any) -> None:
+        """Send `record` to that partition; what is sent to one partition arrives in the order of the calls."""
+        batch = self.records.get((topic, partition))
+        if batch is None:
+            batch = self.records[topic, partition] = []
+        batch.append(record)
+
+    def count(self, result: Result, reason: str, n: int = 1) -> None:
+        self.counts[result, reason] += n
+
+    def take(self) -> tuple[dict[tuple[Topic, int], list[Any]], Counter[tuple[str, str]]]:
+        """All that waits, and an empty box from now on."""
+        taken = self.records, self.counts
+        self.records, self.counts = {}, Counter()
+        return taken
+
+
+class Versions:
+    """The versions that a partition gives out: they grow, also over restarts and after state was forgotten.
+
+    Source: DESIGN.md section 5: epoch (8 bits), restore count of the partition (20 bits), emission number (36 bits).
+    """
+
+    __slots__ = ("emission", "epoch", "restores")
+
+    def __init__(self, epoch: int = 0, restores: int = 0, emission: int = 0) -> None:
+        self.epoch, self.restores, self.emission = epoch, restores, emission
+
+    def next(self) -> int:
+        self.emission += 1
+        return (self.epoch << 56) | (self.restores << 36) | self.emission
+
+
+class PartitionStep(Protocol):
+    """One partition of a keyed stage. The runner calls, in this order:
+
+    `load` for each restored key, then `opened`; then, for each message of the input partition in log order, `apply` and
+    `advance`; `publish` before every cut, then `outbox.take` and `changed`; `caught_up` once, after the last message
+    that was in the log when the partition was opened.
+    """
+
+    outbox: Outbox
+    versions: Versions
+
+    def load(self, key: bytes, state: bytes) -> None:
+        """Take over a restored key."""
+
+    def opened(self, watermark: int) -> None:
+        """All keys are loaded. Until `caught_up`, input may be what a dead worker had read: emit what it touches again."""
+
+    def apply(self, records: Sequence[Any]) -> None:
+        """Records of one message."""
+
+    def advance(self, watermark: int) -> None:
+        """Event time has come to `watermark` (ns; never lower than before). Also called without new data."""
+
+    def caught_up(self) -> None:
+        """All that was in the log when the partition was opened has been applied."""
+
+    def publish(self) -> None:
+        """Bring what is emitted up to date with the state; several changes of a key since the last call become one."""
+
+    def changed(self) -> Changed:
+        """The keys that changed since the last call."""
+
+    def passes_on(self, watermark: int) -> int:
+        """The watermark for the next stages: `watermark`, or the start of the oldest thing held back."""
+
+
+def merge_counts(into: Counter[tuple[str, str]], counts: Iterable[tuple[tuple[str, str], int]]) -> None:
+    for key, n in counts:
+        into[key] += n

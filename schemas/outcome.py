@@ -1,0 +1,142 @@
+"""Outcome events: what really happened, as the business recorded it. The Pydantic model is the published contract."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from schemas.span import Value
+
+
+class OutcomeKind(StrEnum):
+    EVIDENCE = "evidence"
+    ESCALATION = "escalation"
+    REOPEN = "reopen"
+    RESOLUTION = "resolution"
+    FEEDBACK = "feedback"
+    EVALUATION = "evaluation"
+    INVALIDATE = "invalidate"
+    REFUSAL = "refusal"
+    RETRACT = "retract"
+
+
+Text = Annotated[str, Field(min_length=1, max_length=1024)]
+KeyValue = str | int | float
+
+
+class OutcomeEvent(BaseModel):
+    """One outcome event, as it is posted to `/v1/outcomes` or written to `trueup.outcomes`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    event_id: Text
+    event_version: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    event_time: datetime
+    source: Text
+    kind: OutcomeKind
+    tenant: Text = "default"
+    session_id: str | int | float | None = None
+    ordinal: Annotated[int, Field(ge=1)] | None = None
+    trace_id: Annotated[str, Field(pattern="^[0-9a-fA-F]{32}$")] | None = None
+    correlation: dict[Text, KeyValue | None] | None = None
+    data: dict[str, Any] = {}
+
+    @field_validator("event_time")
+    @classmethod
+    def _with_zone(cls, value: datetime) -> datetime:
+        if value.tzinfo is None:
+            raise ValueError("event_time needs a time zone, such as 2026-04-02T10:00:00Z")
+        return value.astimezone(UTC)
+
+    @model_validator(mode="after")
+    def _one_address(self) -> OutcomeEvent:
+        given = [n for n in ("session_id", "trace_id", "correlation") if getattr(self, n) not in (None, {})]
+        if self.kind is OutcomeKind.RETRACT:
+            return self
+        if len(given) != 1:
+            raise ValueError(f"exactly one of session_id, trace_id, correlation is needed, not {given or 'none'}")
+        if self.ordinal is not None and self.session_id is None:
+            raise ValueError("ordinal goes with session_id only")
+        if self.correlation and self.kind is not OutcomeKind.EVIDENCE and len(self.correlation) != 1:
+            raise ValueError(f"{self.kind} takes exactly one correlation key; only evidence takes several")
+        return self
+
+
+class Outcome(msgspec.Struct, array_like=True, frozen=True):
+    """An outcome inside the pipeline: validated, its tenant decided, its ids normalised.
+
+    Args:
+        event_time: ns; cut to the record's time where the event's clock ran ahead.
+        session_id, trace_id: empty when it is not addressed so; a `trace:<32 hex>` session is a trace address.
+        keys: correlation keys, (name, value), sorted.
+        digest: SHA-256 of the canonical JSON of the event as validated (decides between equal versions).
+        from_agent: it comes from an agent's own source: a claim, no evidence.
+    """
+
+    tenant: str
+    source: str
+    event_id: str
+    event_version: int
+    event_time: int
+    kind: OutcomeKind
+    session_id: str
+    ordinal: int | None
+    trace_id: bytes
+    keys: tuple[tuple[str, str], ...]
+    data: dict[str, Value]
+    digest: bytes
+    from_agent: bool = False
+    clock_ahead: bool = False
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What versions and retractions refer to, within the tenant."""
+        return self.source, self.event_id
+
+    @property
+    def order(self) -> tuple[int, bool, bytes]:
+        """The greater one holds: version, then retraction, then digest (rule 32)."""
+        return self.event_version, self.kind is OutcomeKind.RETRACT, self.digest
+
+
+class OutcomeArrival(msgspec.Struct, array_like=True, frozen=True, tag="o"):
+    """`trueup.correlations`, first hop: an outcome on its way to its identity, where its versions meet."""
+
+    outcome: Outcome
+    record_time: int
+
+
+class Addressed(msgspec.Struct, array_like=True, frozen=True, tag="a"):
+    """`trueup.correlations`, second hop: the newest version of an outcome that is addressed to this key.
+
+    `outcome` None: it is no longer addressed to it (retracted, or a newer version went elsewhere).
+    """
+
+    tenant: str
+    name: str
+    value: str
+    source: str
+    event_id: str
+    stamp: int
+    outcome: Outcome | None
+
+
+class Attached(msgspec.Struct, array_like=True, frozen=True, tag="A"):
+    """`trueup.session-events`: the outcome reaches this conversation by `via`; None: no longer.
+
+    Args:
+        via: `session`, or the key it came by, `name=value`. One outcome may arrive by several.
+        stamp: of one (identity, via) the highest stamp holds.
+    """
+
+    tenant: str
+    conversation: str
+    source: str
+    event_id: str
+    via: tuple[str, str]
+    stamp: int
+    outcome: Outcome | None

@@ -1,0 +1,166 @@
+"""The slim span record, and what stages 1 to 4 say to each other about spans and traces.
+
+Ids are raw bytes (16 and 8 bytes); times are integer nanoseconds since the epoch, after the rules for bad clocks.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag, StrEnum
+
+import msgspec
+
+Scalar = str | int | float | bool
+Value = Scalar | list[Scalar] | None
+
+
+class Kind(StrEnum):
+    AGENT = "agent"
+    TOOL = "tool"
+    HANDOFF = "handoff"
+    INFERENCE = "inference"
+    EMBEDDING = "embedding"
+    GUARDRAIL = "guardrail"
+    STEP = "step"
+
+
+WORK = frozenset({Kind.AGENT, Kind.TOOL, Kind.HANDOFF, Kind.INFERENCE, Kind.EMBEDDING})
+
+
+class Control(StrEnum):
+    """Exceptions that steer a graph: an error status that is no failure."""
+
+    NONE = ""
+    INTERRUPT = "interrupt"
+    HANDOFF = "handoff"
+
+
+class SpanFlag(IntFlag):
+    NONE = 0
+    NEGATIVE_DURATION = 1
+    RECORD_TIME = 2  # start or end had to be taken from, or cut to, the record's time
+    BAD_UTF8 = 4
+    CUT = 8
+
+
+class Said(msgspec.Struct, array_like=True, frozen=True):
+    """What few spans carry: attributes of our own, and guardrails.
+
+    Args:
+        families: stated task families, the first counts.
+        claim: `trueup.task.outcome` as stated, lower case.
+        state: `trueup.state.<name>`, what the agent reports.
+        keys: `trueup.correlation.<name>` -> values.
+        tripped: None where the span is no guardrail check.
+    """
+
+    families: tuple[str, ...] = ()
+    claim: str = ""
+    state: dict[str, Value] = {}
+    keys: dict[str, tuple[str, ...]] = {}
+    issues: tuple[str, ...] = ()
+    subject: str = ""
+    tripped: bool | None = None
+
+
+class Span(msgspec.Struct, array_like=True, frozen=True):
+    """One span, normalised.
+
+    Args:
+        ids: conversation ids found on it, in the order of the configured keys, normalised; empty when there is none.
+        attributes: how many attributes the span had (which of two unequal copies is the fuller one).
+        asked: tool calls that a model span's output asks for; -1 where it does not say.
+        tokens: input, output, cached input.
+        resource: the few resource attributes that contracts and segments read.
+        links: trace ids that the span links to.
+    """
+
+    tenant: str
+    trace_id: bytes
+    span_id: bytes
+    parent_id: bytes
+    start: int
+    end: int
+    kind: Kind
+    name: str
+    failed: bool = False
+    control: Control = Control.NONE
+    flags: int = 0
+    attributes: int = 0
+    ids: tuple[str, ...] = ()
+    agent: str = ""
+    tool: str = ""
+    call_id: str = ""
+    handoff_to: str = ""
+    model: str = ""
+    response_id: str = ""
+    finish: tuple[str, ...] = ()
+    asked: int = -1
+    tokens: tuple[int, int, int] = (0, 0, 0)
+    resource: dict[str, Value] = {}
+    links: tuple[bytes, ...] = ()
+    said: Said | None = None
+
+    @property
+    def is_work(self) -> bool:
+        return self.kind in WORK
+
+
+class SpanArrival(msgspec.Struct, array_like=True, frozen=True, tag="s"):
+    """`trueup.spans`: a span on its way to its trace. Stage 2 reads the head and passes the body on unread.
+
+    Args:
+        record_time: when the Kafka record that brought it was written, ns.
+        stated: the correlation keys that it states: (name, value).
+        body: the encoded `Span`.
+    """
+
+    tenant: str
+    trace_id: bytes
+    span_id: bytes
+    parent_id: bytes
+    start: int
+    end: int
+    record_time: int
+    ids: tuple[str, ...]
+    work: bool
+    stated: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+class TraceSpans(msgspec.Struct, array_like=True, frozen=True, tag="t"):
+    """`trueup.session-events`: spans of a trace that belongs to this conversation as of `stamp`.
+
+    Of one trace the highest stamp heard says whether the conversation holds it; spans of equal or lower stamps add up.
+    """
+
+    tenant: str
+    conversation: str
+    trace_id: bytes
+    stamp: int
+    spans: list[tuple[int, bytes]]  # record time, encoded Span
+
+
+class TraceGone(msgspec.Struct, array_like=True, frozen=True, tag="g"):
+    """`trueup.session-events`: the trace no longer belongs to this conversation, as of `stamp`."""
+
+    tenant: str
+    conversation: str
+    trace_id: bytes
+    stamp: int
+
+
+class Stated(msgspec.Struct, array_like=True, frozen=True, tag="k"):
+    """`trueup.correlations`: a trace of a conversation states a business key; `trace_id` itself is a key, too.
+
+    Args:
+        start: the trace's start (rule 6), ns; what is latest and what had begun is decided by it.
+        conversation: empty when the trace belongs to no session any more.
+    """
+
+    tenant: str
+    name: str
+    value: str
+    trace_id: bytes
+    stamp: int
+    start: int
+    conversation: str
