@@ -1,0 +1,45 @@
+# The commands of the project. `make` alone lists them.
+PYTHON ?= python3
+VENV   := .venv/bin
+SEED     ?=
+SESSIONS ?=
+KEEP     ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up demo test test-monitoring test-kafka bench check fix lock
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## make .venv with exactly the locked packages (says what is missing)
+	@$(PYTHON) tools/setup.py
+
+up: setup ## everything on this machine, until Ctrl-C
+	@$(VENV)/trueup up
+
+demo: setup ## a simulated day held against its known truth (SEED=, SESSIONS=, KEEP=1)
+	@$(VENV)/trueup demo --exit $(if $(SEED),--seed $(SEED)) $(if $(SESSIONS),--sessions $(SESSIONS)) $(if $(KEEP),--keep)
+
+test: setup ## every test that needs nothing but Python
+	@$(VENV)/python -m pytest tests --ignore=tests/services --ignore=tests/monitoring -q
+
+test-monitoring: setup ## alert rules, dashboards, runbooks, metric names (needs promtool)
+	@$(VENV)/python tools/monitoring.py
+
+test-kafka: setup ## the demo world on real Kafka brokers (needs Java and Maven)
+	@$(VENV)/python deploy/kafka/kafka.py check
+	@$(VENV)/python -m pytest tests/services/kafka -q
+
+bench: setup ## records per CPU second, with the machine they were measured on
+	@$(VENV)/python -m tests.bench
+
+check: setup ## format, lint, types, layers, generated files, hygiene
+	@$(VENV)/python -m tools.check
+
+fix: setup ## repair format and lint, rewrite generated files
+	@$(VENV)/ruff check --fix --quiet .
+	@$(VENV)/ruff format --quiet .
+	@$(VENV)/python -m tools.generated
+
+lock: setup ## resolve requirements.lock anew from pyproject.toml
+	@$(VENV)/python -m tools.lock

@@ -1,0 +1,1 @@
+"""What keeps this repository true: set-up, lock, layers, generated files."""
