@@ -1,0 +1,99 @@
+"""Segment totals: what a partition says about a segment's bucket, and what is published about a segment."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Rate(StrEnum):
+    COMPLETION = "completion"
+    CLAIMED_COMPLETION = "claimed_completion"
+    VERIFIED_COMPLETION = "verified_completion"
+    RESOLUTION = "resolution"
+    CONFIRMED_RESOLUTION = "confirmed_resolution"
+    REOPEN = "reopen"
+    ESCALATION = "escalation"
+    CONTAINMENT = "containment"
+    TOOL_SUCCESS = "tool_success"
+    ATTRIBUTION = "attribution"
+
+
+GOOD_DOWN = frozenset({Rate.REOPEN, Rate.ESCALATION})
+WINDOWS: dict[str, int] = {"1h": 3600, "6h": 6 * 3600, "24h": 24 * 3600, "7d": 7 * 24 * 3600}
+
+Dimensions = tuple[tuple[str, str], ...]
+
+
+class Cell(msgspec.Struct, array_like=True, frozen=True):
+    """Counts of one rate of one task family in one bucket.
+
+    Args:
+        rate: of `Rate`.
+        stratum: the task family, and the contract version whose grid the ages are of: `order_placement@3`.
+        n: sessions (tool calls) in the denominator.
+        good: of them, those in the numerator now.
+        events: of them, those whose event fell in age bucket j of the stratum's grid (j = 0: already true at the end).
+    """
+
+    rate: str
+    stratum: str
+    n: int
+    good: int
+    events: tuple[int, ...]
+
+
+class Partial(msgspec.Struct, array_like=True, frozen=True, tag="p"):
+    """`trueup.partials`: all that one partition of stage 4 counts in one bucket of one segment: absolute, not a delta.
+
+    Args:
+        bucket: start of the cohort bucket, ns; `width` ns.
+        owner: the stage-4 partition that counts.
+        version: of one (cube, dimensions, bucket, owner) the highest holds.
+        states: sessions by state, such as `claimed_completed` or `pending`.
+    """
+
+    cube: str
+    dimensions: Dimensions
+    bucket: int
+    width: int
+    owner: int
+    version: int
+    cells: tuple[Cell, ...]
+    states: dict[str, int]
+
+
+class PartialReset(msgspec.Struct, array_like=True, frozen=True, tag="r"):
+    """`trueup.partials`: every partial of `owner` with a version below this one is void (its worker died unheard)."""
+
+    owner: int
+    version: int
+
+
+class RateReading(msgspec.Struct, frozen=True):
+    """A rate as published: gauges, API and report read this and nothing else.
+
+    Args:
+        numerator, denominator: observed counts in the window.
+        ratio: the estimate (delayed rates: true-up); None without a denominator or where no age was lived through.
+        lower, upper: its 95 % interval, 0 to 1.
+        effective_n: the binomial sample size that the interval is worth.
+        maturity: share of the cohort's delayed evidence that is in, 0 to 1; None without a denominator.
+        target: the contract's target, if it names one.
+        as_of: the watermark, ns.
+    """
+
+    cube: str
+    dimensions: Dimensions
+    rate: str
+    window: str
+    numerator: int
+    denominator: int
+    ratio: float | None
+    lower: float
+    upper: float
+    effective_n: float
+    maturity: float | None
+    target: float | None
+    as_of: int
