@@ -41,9 +41,7 @@ def installed_promtool() -> str | None:
     """Install Debian's package as root; otherwise name it."""
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
-        print(
-            f"promtool is missing: install the package `{PACKAGE}` (Debian, Ubuntu) or a Prometheus release, and try again"
-        )
+        print(f"promtool is missing: install the package `{PACKAGE}` (Debian, Ubuntu) or a Prometheus release")
         return None
     print(f"promtool is missing: installing the package `{PACKAGE}`", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
