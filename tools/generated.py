@@ -1,7 +1,7 @@
 """Files made from code: how each is made, and whether the committed one is still what the code says.
 
-The rule: what can be generated is, and nobody edits it. `python -m tools.generated` rewrites all of them; with `--check`
-it rewrites none and fails if one is stale (`make check`). An entry's command writes to the path that takes `{out}`'s place.
+The rule: what can be generated is, and nobody edits it. `python -m tools.generated` rewrites all of them; `--check`
+rewrites none and fails if one is stale (`make check`). A command writes to the path that takes `{out}`'s place.
 """
 
 from __future__ import annotations
@@ -54,40 +54,45 @@ def contents(path: Path) -> dict[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
-def stale(entry: Generated, root: Path = ROOT) -> list[str]:
-    """The files of one entry that are not what its generator makes now."""
+def stale(entry: Generated, root: Path = ROOT, rewrite: bool = False) -> list[str]:
+    """The files of one entry that are not what its generator makes now; `rewrite` puts them right."""
+    target = root / entry.output
     with tempfile.TemporaryDirectory(prefix="trueup-generated-") as folder:
-        out = Path(folder) / Path(entry.output).name
+        out = Path(folder) / target.name
         make(entry, out, root)
-        fresh, committed = contents(out), contents(root / entry.output)
-    names = sorted(fresh.keys() | committed.keys())
-    return [str(Path(entry.output) / name) for name in names if fresh.get(name) != committed.get(name)]
+        fresh, committed = contents(out), contents(target)
+    wrong = [name for name in sorted(fresh.keys() | committed.keys()) if fresh.get(name) != committed.get(name)]
+    for name in wrong if rewrite else ():
+        path = target / name
+        if name in fresh:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(fresh[name])
+        else:
+            path.unlink()
+    return [str(Path(entry.output) / name) for name in wrong]
 
 
-def run(entries: Iterable[Generated], check: bool, root: Path = ROOT) -> int:
-    """Check or rewrite; the number of entries that are stale or failed."""
-    wrong = 0
+def run(entries: Iterable[Generated], check: bool, root: Path = ROOT) -> bool:
+    """Check or rewrite all, and say what was stale; whether all is well."""
+    well = True
     for entry in entries:
         try:
-            if check:
-                old = stale(entry, root)
-                problem = f"stale: {', '.join(old)} (`make fix` rewrites)" if old else None
-            else:
-                make(entry, root / entry.output, root)
-                problem = None
+            names = stale(entry, root, rewrite=not check)
         except GeneratorError as error:
-            problem = str(error)
-        if problem:
-            wrong += 1
-            print(f"{entry.name}: {problem}")
-    return wrong
+            print(f"{entry.name}: {error}")
+            well = False
+            continue
+        for name in names:
+            print(f"{entry.name}: {name} {'is stale' if check else 'rewritten'}")
+        well = well and not (check and names)
+    return well
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rewrite all, or check all; status 1 if one is stale or failed."""
     parser = argparse.ArgumentParser(description="Rewrite the generated files.")
     parser.add_argument("--check", action="store_true", help="rewrite none; fail if one is stale")
-    return 1 if run(GENERATED, parser.parse_args(arguments).check) else 0
+    return 0 if run(GENERATED, parser.parse_args(arguments).check) else 1
 
 
 if __name__ == "__main__":

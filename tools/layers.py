@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+PACKAGE = "__init__"
+"""`pipeline` itself is loaded before any of its modules, so it imports nothing of ours."""
+
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__main__"}),
     frozenset({"cli"}),
@@ -22,7 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"topology", "sinks"}),
     frozenset({"metrics", "errors", "logs"}),
     frozenset({"core"}),
-    frozenset({"schemas"}),
+    frozenset({"schemas", PACKAGE}),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
@@ -79,8 +82,6 @@ def check_module(path: Path, source: str) -> list[Violation]:
     """The violations of one module; `path` is relative to the root of the project."""
     module = _module_name(path)
     place = _place(module)
-    if place is None:
-        return []  # `pipeline/__init__.py`: belongs to no layer, so it may import nothing
     if place not in RANK:
         return [Violation(path, 1, f"`pipeline.{place}` has no place in the layers: give it one, or move its code")]
     tree = ast.parse(source, filename=str(path))
@@ -98,11 +99,11 @@ def _module_name(path: Path) -> tuple[str, ...]:
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
-def _place(module: tuple[str, ...]) -> str | None:
-    """The name of a module in `LAYERS`; `None` for the package `pipeline` itself."""
+def _place(module: tuple[str, ...]) -> str:
+    """The name of a module in `LAYERS`."""
     if module[0] == "schemas":
         return "schemas"
-    return module[1] if len(module) > 1 else None
+    return module[1] if len(module) > 1 else PACKAGE
 
 
 def _imports(tree: ast.AST, path: Path, module: tuple[str, ...]) -> Iterator[Import]:
@@ -141,7 +142,7 @@ def _objection(module: tuple[str, ...], place: str, item: Import) -> str | None:
 
 def _objection_to_ours(module: tuple[str, ...], place: str, item: Import) -> str | None:
     target = _place(item.parts)
-    if target is None:
+    if target == PACKAGE:
         return "imports `pipeline` itself: name the module"
     if place == "simulation" and item.parts[:2] != ("pipeline", "simulation") and item.parts[0] == "pipeline":
         return f"the simulation knows the truth by itself, and may not import `{item.target}`"
@@ -178,8 +179,8 @@ def _objection_to_theirs(place: str, item: Import) -> str | None:
 def _uses(tree: ast.AST, place: str) -> Iterator[tuple[int, str]]:
     """What needs no import of its own: the environment and consumers by attribute, and a clock by `datetime`."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            owner = node.value.id
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+            owner = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
             if owner == "os" and node.attr in ENVIRONMENT_NAMES and place not in READS_THE_ENVIRONMENT:
                 yield node.lineno, f"only the CLI reads the environment, not `{place}`"
             if owner == "aiokafka" and node.attr == "AIOKafkaConsumer" and place != "runners":
