@@ -35,9 +35,11 @@ def test_every_package_the_project_asks_for_is_locked():
     pins = locked()
 
     for requirement in asked:
-        name, exact = re.match(r"([\w.-]+)(?:\[\w+\])?(?:==(\S+))?", requirement).groups()
-        assert re.sub(r"[-_.]+", "-", name).lower() in pins
-        assert exact in (None, pins[re.sub(r"[-_.]+", "-", name).lower()])
+        found = re.match(r"([\w.-]+)(?:\[\w+\])?(?:==(\S+))?", requirement)
+        assert found, requirement
+        name = re.sub(r"[-_.]+", "-", found[1]).lower()
+        assert name in pins
+        assert found[2] in (None, pins[name])
 
 
 def test_the_resolver_asks_for_hashes_of_wheels_for_every_platform():
