@@ -1,0 +1,233 @@
+"""Rules 32 to 37 and 40a: which outcome events count, and which sessions each reaches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import rfc8785
+
+from tests.oracle.chains import OConversation
+from tests.oracle.cutting import OEpisode
+from tests.oracle.model import OOutcome, OSettings, OTrace
+from tests.oracle.spans import normalised_conversation, plain_id, start_of_trace
+
+SessionKey = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class OPlace:
+    """One session of the present cut, where outcomes may go."""
+
+    conversation: OConversation
+    ordinal: int
+    episode: OEpisode
+
+    @property
+    def key(self) -> SessionKey:
+        """(tenant, conversation, ordinal)."""
+        return (self.conversation.tenant, self.conversation.name, self.ordinal)
+
+    @property
+    def traces(self) -> tuple[OTrace, ...]:
+        """The traces that it holds."""
+        return tuple(t for run in self.episode.runs for t in run.traces)
+
+
+def keys_of_trace(trace: OTrace) -> frozenset[tuple[str, str]]:
+    """Rule 34: the keys that a trace states, values as text."""
+    stated = ((name, plain_id(v)) for s in trace.spans for name, values in s.keys.items() for v in values)
+    return frozenset((name, value) for name, value in stated if value is not None)
+
+
+def keys_of_outcome(outcome: OOutcome) -> frozenset[tuple[str, str]]:
+    """Rule 34: the keys that an outcome is addressed to, values as text."""
+    stated = ((name, plain_id(value)) for name, value in outcome.correlation.items())
+    return frozenset((name, value) for name, value in stated if value is not None)
+
+
+def event_hash(outcome: OOutcome) -> str:
+    """Rule 32: SHA-256 of the canonical JSON of the event, every field filled in."""
+    fields = {
+        name: (str(value) if isinstance(value, int) and not isinstance(value, bool) else value)
+        for name, value in vars_of(outcome).items()
+    }
+    return hashlib.sha256(rfc8785.dumps(fields)).hexdigest()  # type: ignore[arg-type]
+
+
+def vars_of(outcome: OOutcome) -> dict[str, object]:
+    """The fields that are the event: what the record says of it is left out."""
+    names = [
+        "tenant",
+        "source",
+        "event_id",
+        "event_version",
+        "event_time",
+        "kind",
+        "session_id",
+        "ordinal",
+        "trace_id",
+        "correlation",
+        "data",
+    ]
+    return {name: getattr(outcome, name) for name in names}
+
+
+def outcome_that_wins(events: Sequence[OOutcome], settings: OSettings) -> OOutcome:
+    """Rules 32 and 33: of one identity the highest version, its time at most its record's."""
+    winner = max(events, key=lambda e: (e.event_version, e.kind == "retract", event_hash(e)))
+    records = [e.record_time for e in events if event_hash(e) == event_hash(winner) and e.record_time is not None]
+    if records and winner.event_time > min(records) + settings.max_clock_skew:
+        return replace(winner, event_time=min(records))
+    return winner
+
+
+def outcomes_that_count(outcomes: Iterable[OOutcome], settings: OSettings, counted: Counter[str]) -> list[OOutcome]:
+    """Rule 32: the newest version of each identity that is not retracted."""
+    by_identity: dict[tuple[str, str, str], list[OOutcome]] = {}
+    for outcome in outcomes:
+        by_identity.setdefault((outcome.tenant, outcome.source, outcome.event_id), []).append(outcome)
+    kept = []
+    for _, events in sorted(by_identity.items()):
+        winner = outcome_that_wins(events, settings)
+        tied = {event_hash(e) for e in events if e.event_version == winner.event_version}
+        counted["version_tie"] += len(tied) > 1
+        if winner.kind == "retract":
+            counted["retracted"] += 1
+        else:
+            kept.append(winner)
+    return kept
+
+
+def may_say(outcome: OOutcome, settings: OSettings) -> bool:
+    """Rule 40a: not the agent's own, and a source that may say this kind."""
+    allowed = settings.outcome_sources.get(outcome.kind)
+    if outcome.from_agent or outcome.source in settings.agent_sources:
+        return False
+    return allowed is None or outcome.source in allowed
+
+
+def begun_by(outcome: OOutcome, settings: OSettings) -> int:
+    """Rules 35 and 36: what began up to here had begun when the outcome happened."""
+    return outcome.event_time + settings.max_clock_skew
+
+
+def by_conversation(outcome: OOutcome, places: Sequence[OPlace], settings: OSettings) -> list[OPlace]:
+    """Rule 35: the ordinal, else the conversation's last session begun by then."""
+    name = normalised_conversation(outcome.session_id)
+    own = [p for p in places if p.conversation.attributed and p.conversation.name == name]
+    if outcome.ordinal is not None:
+        return [p for p in own if p.ordinal == outcome.ordinal]
+    begun = [p for p in own if p.episode.start <= begun_by(outcome, settings)]
+    return begun[-1:]
+
+
+def by_trace(trace_id: str, places: Sequence[OPlace]) -> list[OPlace]:
+    """Rule 35: the session that holds the trace."""
+    return [p for p in places if any(t.trace_id == trace_id for t in p.traces)]
+
+
+def is_too_broad(key: tuple[str, str], outcome: OOutcome, places: Sequence[OPlace], settings: OSettings) -> bool:
+    """Rule 36: more than 200 traces that began by then state the key."""
+    limit = begun_by(outcome, settings)
+    stating = [t for p in places for t in p.traces if key in keys_of_trace(t) and start_of_trace(t) <= limit]
+    return len(stating) > settings.too_broad_traces
+
+
+def evidence_by_key(
+    keys: frozenset[tuple[str, str]], outcome: OOutcome, places: Sequence[OPlace], settings: OSettings
+) -> list[OPlace]:
+    """Rule 36: every session begun by then that holds a trace that states any of the keys."""
+    return [
+        p
+        for p in places
+        if p.episode.start <= begun_by(outcome, settings) and any(keys & keys_of_trace(t) for t in p.traces)
+    ]
+
+
+def other_kinds_by_key(
+    keys: frozenset[tuple[str, str]], outcome: OOutcome, places: Sequence[OPlace], settings: OSettings
+) -> list[OPlace]:
+    """Rule 36: the conversation of the latest trace begun by then that states the key, else of the earliest."""
+    stating = sorted(
+        (start_of_trace(t), t.trace_id, p.conversation.name)
+        for p in places
+        for t in p.traces
+        if keys & keys_of_trace(t)
+    )
+    if not stating:
+        return []
+    limit = begun_by(outcome, settings)
+    begun = [entry for entry in stating if entry[0] <= limit]
+    conversation = (begun[-1] if begun else stating[0])[2]
+    holding = [
+        p
+        for p in places
+        if p.conversation.name == conversation
+        and p.episode.start <= limit
+        and any(keys & keys_of_trace(t) for t in p.traces)
+    ]
+    return holding[-1:]
+
+
+def sessions_reached(
+    outcome: OOutcome, places: Sequence[OPlace], settings: OSettings, counted: Counter[str]
+) -> list[OPlace]:
+    """Rules 34 to 36: the sessions that one outcome reaches; none means that it waits."""
+    own = [p for p in places if p.conversation.tenant == outcome.tenant]
+    if outcome.trace_id is not None:
+        return by_trace(outcome.trace_id, own)
+    if outcome.session_id is not None:
+        text = plain_id(outcome.session_id) or ""
+        if text.startswith("trace:") and normalised_conversation(text) is None:
+            return by_trace(text.removeprefix("trace:"), own)
+        return by_conversation(outcome, own, settings)
+    keys = frozenset(k for k in keys_of_outcome(outcome) if not is_too_broad(k, outcome, own, settings))
+    counted["too_broad"] += len(keys_of_outcome(outcome)) - len(keys)
+    if outcome.kind == "evidence":
+        return evidence_by_key(keys, outcome, own, settings)
+    return other_kinds_by_key(keys, outcome, own, settings)
+
+
+def outcomes_of_spans(places: Sequence[OPlace]) -> list[OOutcome]:
+    """Rule 40: the evaluations that spans carry; the agent's own word (rule 40a)."""
+    found = []
+    for span in (s for p in places for t in p.traces for s in t.spans):
+        for index, evaluation in enumerate(span.evaluations):
+            found.append(
+                OOutcome(
+                    source="spans",
+                    event_id=f"{span.trace_id}/{span.span_id}/{index}",
+                    event_time=span.end,
+                    kind="evaluation",
+                    tenant=span.tenant,
+                    trace_id=span.trace_id,
+                    data=evaluation,
+                    from_agent=True,
+                )
+            )
+    return found
+
+
+def attach(
+    outcomes: Iterable[OOutcome],
+    places: Sequence[OPlace],
+    settings: OSettings,
+    watermark: int,
+    counted: Counter[str],
+) -> tuple[dict[SessionKey, list[OOutcome]], list[OOutcome]]:
+    """Rules 32 to 37: (what each session has, what still waits)."""
+    attached: dict[SessionKey, list[OOutcome]] = {p.key: [] for p in places}
+    waiting = []
+    for outcome in [*outcomes_that_count(outcomes, settings, counted), *outcomes_of_spans(places)]:
+        reached = sessions_reached(outcome, places, settings, counted)
+        for place in reached:
+            attached[place.key].append(outcome)
+        if not reached:
+            if watermark > outcome.event_time + settings.retention:
+                counted["no_session"] += 1
+            else:
+                waiting.append(outcome)
+    return attached, waiting
