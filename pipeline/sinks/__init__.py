@@ -1,0 +1,1 @@
+"""Where results go: rows to ClickHouse, gauges to Prometheus."""
