@@ -36,8 +36,11 @@ PURE_MAY_NOT_IMPORT = frozenset(
 PURE_MAY_NOT_IMPORT_PREFIXES = ("clickhouse", "prometheus")
 CLOCK_CALLS = frozenset({"now", "today", "utcnow"})
 
-SHARED = frozenset({"effects", "timeline", "contracts", "estimators"})
-"""What core's steps may share; every other module or folder of core is a step, or a part of one."""
+SHARED = frozenset({"effects", "timeline", "ids", "contracts", "estimators"})
+"""What core's steps may share; every other module or folder of core is a step."""
+
+PART_OF = {"dialects": "ingest"}
+"""Folders of core that belong to a step without lying in its folder."""
 
 READS_THE_ENVIRONMENT = frozenset({"cli", "settings"})
 ENVIRONMENT_NAMES = frozenset({"environ", "environb", "getenv", "getenvb"})
@@ -156,11 +159,16 @@ def _objection_to_ours(module: tuple[str, ...], place: str, item: Import) -> str
 
 
 def _objection_between_steps(module: tuple[str, ...], item: Import) -> str | None:
-    own = module[2] if len(module) > 2 else ""
-    other = item.parts[2] if len(item.parts) > 2 else ""
+    own, other = _step(module), _step(item.parts)
     if other == own or other in SHARED:
         return None
-    return f"core's steps do not import each other: `{own or 'core'}` may not import `{other or 'core'}`"
+    return f"core's steps do not import each other: `{own}` may not import `{other}`"
+
+
+def _step(module: tuple[str, ...]) -> str:
+    """The step that a module of core, or a name in it, belongs to; `core` for the package itself."""
+    name = module[2] if len(module) > 2 else "core"
+    return PART_OF.get(name, name)
 
 
 def _objection_to_theirs(place: str, item: Import) -> str | None:

@@ -70,6 +70,12 @@ def objections(path: str, source: str) -> list[str]:
             "pipeline/core/effects.py", "import pipeline.core.ingest", "steps do not", id="shared imports a step"
         ),
         pytest.param(
+            "pipeline/core/judging/a.py",
+            "import pipeline.core.dialects.otel",
+            "not import `ingest`",
+            id="a part of another step",
+        ),
+        pytest.param(
             "pipeline/core/__init__.py", "from pipeline.core import ingest", "steps do not", id="core imports a step"
         ),
         pytest.param(
@@ -134,6 +140,9 @@ def test_a_seeded_violation_is_found(path, source, part):
             "pipeline/simulation/world.py",
             "import random\nimport pipeline.simulation.faults\nimport schemas.span",
             id="simulation",
+        ),
+        pytest.param(
+            "pipeline/core/ingest/spans.py", "import pipeline.core.dialects.otel", id="a folder that is part of a step"
         ),
         pytest.param("schemas/verdict.py", "from schemas.session import Session", id="schemas meet"),
     ],
