@@ -26,7 +26,11 @@ class Generated:
     output: str
 
 
-GENERATED: tuple[Generated, ...] = ()
+DASHBOARDS = (
+    "import pathlib, sys, grafana.build.__main__ as b; b.FOLDER = pathlib.Path(sys.argv[1]); sys.exit(b.main([]))"
+)
+
+GENERATED: tuple[Generated, ...] = (Generated("dashboards", ("-c", DASHBOARDS, "{out}"), "grafana/dashboards"),)
 
 
 class GeneratorError(Exception):
