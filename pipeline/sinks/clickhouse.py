@@ -1,0 +1,154 @@
+"""ClickHouse, on a server or inside this process: rows in, the numbers and stories of the read API out.
+
+The rule this file keeps: a second write of a batch changes nothing. The row with the highest version of a key holds,
+whoever wrote it how often; the deduplication token only saves work. Every read is right before any merge.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import DataError
+
+from pipeline.errors import StoreUnavailable
+from pipeline.sinks.columns import BadValue, Convert, converter
+from pipeline.sinks.connection import Connection
+from pipeline.sinks.conversation import Conversation, read_conversation
+from schemas.rows import TABLES
+from schemas.topics import Topic
+
+logger = logging.getLogger(__name__)
+
+INSERT = {"async_insert": 0, "wait_end_of_query": 1}
+
+RateCount = tuple[dict[str, str], str, int, int]
+
+
+class Store(Connection):
+    """A ClickHouse of ours. Opening it connects to nothing: the first call does."""
+
+    def __init__(self, connect: Callable[[], Client], database: str, embedded: bool) -> None:
+        super().__init__(connect, database, embedded)
+        self._converters: dict[str, list[Convert]] = {}
+
+    async def write(self, table: str, rows: Sequence[Sequence[Any]], token: str) -> int:
+        """Insert rows of `schemas.rows.TABLES[table]`; when it returns they are there.
+
+        A row that the table cannot hold is found by halving the batch, and lies in `dead_letters` instead.
+
+        Args:
+            token: names the batch, the same whenever the same batch is sent again (made of Kafka offsets).
+
+        Returns:
+            How many rows were refused.
+
+        Raises:
+            StoreUnavailable: write the same batch again later.
+        """
+        return await self.in_thread(lambda: self._write(table, rows, token))
+
+    async def rates(self, cube: str, window_start_ns: int, window_end_ns: int) -> list[RateCount]:
+        """Dimensions, rate, numerator and denominator over the buckets that begin in [start, end)."""
+        statement = (
+            "SELECT dimensions, rate, sum(numerator), sum(denominator) FROM v_rates WHERE cube = {cube:String} "
+            "AND bucket >= fromUnixTimestamp64Milli({start:Int64}, 'UTC') "
+            "AND bucket < fromUnixTimestamp64Milli({end:Int64}, 'UTC') "
+            "GROUP BY dimensions, rate ORDER BY toString(dimensions), rate"
+        )
+        bounds = {"cube": cube, "start": _up(window_start_ns), "end": _up(window_end_ns)}
+        found = await self.in_thread(lambda: self.query(statement, bounds))
+        return [(dict(dimensions), rate, int(k), int(n)) for dimensions, rate, k, n in found]
+
+    async def session(self, tenant: str, conversation: str) -> Conversation | None:
+        """All sessions of a conversation with what they rest on; None where there are none."""
+        return await self.in_thread(lambda: read_conversation(self, tenant, conversation))
+
+    def _write(self, table: str, rows: Sequence[Sequence[Any]], token: str) -> int:
+        good: list[list[Any]] = []
+        refused: list[tuple[int, str]] = []
+        converters = self._converters_of(table)
+        positions: list[int] = []
+        for position, row in enumerate(rows):
+            try:
+                good.append(_converted(TABLES[table], converters, row))
+                positions.append(position)
+            except BadValue as error:
+                refused.append((position, str(error)))
+        self._insert(table, good, positions, token, refused)
+        if refused:
+            self._bury(table, refused, token)
+        return len(refused)
+
+    def _insert(
+        self, table: str, rows: list[list[Any]], positions: list[int], token: str, refused: list[tuple[int, str]]
+    ) -> None:
+        if not rows:
+            return
+        # The content is part of the token: offsets begin anew when a topic is made anew, and a token that was seen
+        # before would make the server drop the rows without a word.
+        digest = hashlib.blake2b(msgspec.msgpack.encode(rows), digest_size=16).hexdigest()
+        settings = INSERT | {"insert_deduplication_token": f"{token}:{digest}"}
+        try:
+            self.call(
+                lambda client: client.insert(table, rows, column_names=TABLES[table], settings=settings),
+                in_database=True,
+            )
+        except DataError as error:
+            if len(rows) == 1:
+                refused.append((positions[0], f"refused by ClickHouse, code {error.code or 'none'}"))
+                return
+            half = len(rows) // 2
+            self._insert(table, rows[:half], positions[:half], token, refused)
+            self._insert(table, rows[half:], positions[half:], token, refused)
+
+    def _bury(self, table: str, refused: list[tuple[int, str]], token: str) -> None:
+        now = time.time_ns()
+        letters = [
+            ["bad_row", f"{table}, row {position} of {token}: {why}", Topic.ROWS.value, 0, -1, 0, now, "", "", ""]
+            for position, why in sorted(refused)
+        ]
+        logger.error("rows refused", extra={"table": table, "rows": len(refused), "first": letters[0][1]})
+        self._insert(
+            "dead_letters",
+            [_converted(TABLES["dead_letters"], self._converters_of("dead_letters"), letter) for letter in letters],
+            list(range(len(letters))),
+            token,
+            [],
+        )
+
+    def _converters_of(self, table: str) -> list[Convert]:
+        known = self._converters.get(table)
+        if known is None:
+            found = self.query(
+                "SELECT name, type FROM system.columns WHERE database = {database:String} AND table = {table:String}",
+                {"database": self._database, "table": table},
+            )
+            types: Mapping[str, str] = dict(found)
+            missing = [column for column in TABLES[table] if column not in types]
+            if missing:
+                raise StoreUnavailable(f"table {table} lacks {', '.join(missing)}; run: trueup migrate")
+            known = self._converters[table] = [converter(types[column]) for column in TABLES[table]]
+        return known
+
+
+def _converted(columns: Sequence[str], converters: Sequence[Convert], row: Sequence[Any]) -> list[Any]:
+    if len(row) != len(columns):
+        raise BadValue(f"{len(row)} values for {len(columns)} columns")
+    done = []
+    for column, convert, value in zip(columns, converters, row, strict=True):
+        try:
+            done.append(convert(value))
+        except BadValue as error:
+            raise BadValue(f"{column}: {error}") from error
+    return done
+
+
+def _up(ns: int) -> int:
+    """To whole milliseconds, as a bound: what begins before it still begins before it."""
+    return -(-ns // 1_000_000)
