@@ -66,8 +66,8 @@ def flow(y: int) -> list[timeseries.Panel | statetimeline.Panel]:
     )
     healed = (
         lines(
-            "Records read past the engine",
-            "Records that the stream engine did not deliver, which the pipeline found missing and read itself. "
+            "Messages read past the engine",
+            "Messages that the stream engine did not deliver, which the pipeline found missing and read itself. "
             "Counted, not lost; more than now and then points to rebalances that overlap.",
             "cps",
             place(8, y + 8, 8, 7),

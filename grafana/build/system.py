@@ -129,9 +129,9 @@ def trust(y: int) -> list[AnyPanel]:
         place(16, y, 4, 4),
     )
     delay = number(
-        "Outcome to gauge, 95 % within",
-        "How long it takes from the arrival of an outcome until the rate shows it, for 19 in 20 outcomes of this "
-        "range.",
+        "Outcome counted, 95 % within",
+        "How long it takes from the arrival of an outcome until the verdict counts it, for 19 in 20 outcomes of this "
+        "range. The gauges follow at the next scrape.",
         "s",
         place(20, y, 4, 4),
     )
