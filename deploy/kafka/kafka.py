@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Exit 0 when done, 2 with one line that says what is wrong."""
     asked = arguments(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends a start half-way, and what it started
     try:
         if asked.command == "check":
             if lacks := missing():
@@ -56,6 +58,8 @@ def main(argv: list[str] | None = None) -> int:
     except KafkaError as error:
         print(f"kafka.py: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

@@ -1,8 +1,12 @@
 """The loopback cluster on real brokers: replication holds over a kill -9, and nothing is left running."""
 
 import asyncio
+import json
+import signal
 import socket
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +20,7 @@ from deploy.kafka.cluster import Cluster
 from deploy.kafka.machine import KafkaError, free_ports, live_brokers
 
 PARTITIONS = 3
+SCRIPT = str(Path(cluster_module.__file__).with_name("kafka.py"))
 
 
 @pytest.fixture(scope="module")
@@ -151,4 +156,40 @@ def test_a_start_that_fails_half_way_leaves_nothing_and_chooses_new_ports(
 
     assert left == []
     assert chosen != port
+    assert processes_naming(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_start_that_is_interrupted_stops_what_it_started(tmp_path: Path, number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, SCRIPT, "start", str(tmp_path / "one")]) as starting:
+        while starting.poll() is None and not (tmp_path / "one" / "1" / "pid").exists():
+            time.sleep(0.05)
+        was_there = processes_naming(tmp_path / "one" / "1" / "server.properties")
+        starting.send_signal(number)
+
+    assert was_there
+    assert starting.returncode == 130
+    assert processes_naming(tmp_path) == []
+
+
+def test_the_commands_do_what_the_class_does(tmp_path: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=False)
+
+    folder = str(tmp_path / "one")
+    try:
+        printed = json.loads(run("start", folder).stdout)
+        killed = run("kill", folder, "1").returncode, Cluster.open(folder).running()
+        restarted = run("restart", folder, "1").returncode, Cluster.open(folder).running()
+        alive = live_brokers(printed["brokers"]["1"])
+        twice = run("restart", folder, "1")
+    finally:
+        stopped = run("stop", folder).returncode
+
+    assert printed["bootstrap"] == f"127.0.0.1:{printed['brokers']['1']}"
+    assert killed == (0, [])
+    assert restarted == (0, [1])
+    assert alive == {1}
+    assert (twice.returncode, twice.stderr.count("\n")) == (2, 1)
+    assert stopped == 0
     assert processes_naming(tmp_path) == []
