@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tests.oracle.model import OContract, ORun, OSpan, OTrace, OUsage
-from tests.oracle.spans import ancestors, ended_last, leaves, nearest_root_first, really_failed, work_spans
+from tests.oracle.spans import (
+    ancestors,
+    end_of_trace,
+    ended_last,
+    leaves,
+    nearest_root_first,
+    really_failed,
+    start_of_trace,
+    work_spans,
+)
 
 HANDOFF_NAME = re.compile(r"^(.*-)?(transfer_to_|handoff|delegate work|ask question)", re.IGNORECASE)
 
@@ -163,10 +172,7 @@ def error_at_end(run: ORun) -> bool:
     if leaf is not None and really_failed(leaf):
         return True
     working = [t for t in run.traces if work_spans(t.spans)]
-    last_work = ended_last(s for t in working for s in work_spans(t.spans) if "clamped" not in s.flags) or ended_last(
-        work_spans(run.spans)
-    )
-    trace = next(t for t in working if last_work in t.spans)
+    trace = max(working, key=lambda t: (end_of_trace(t), start_of_trace(t), t.trace_id))
     root = nearest_root_first(trace)[0]
     return bool(work_spans([root])) and really_failed(root)
 

@@ -65,9 +65,11 @@ def judge_criterion(
     limit = end if criterion.deadline is None else end + criterion.deadline
     readable = [] if criterion.deadline is None else evidence
     given = variables(evidence_at(readable, limit))
-    if criterion.applies is not None:
-        if evaluate(criterion.applies, {**given, "evidence": {}}).truth is Truth.FALSE:
-            return OResult(criterion, "not_applicable", "not_applicable")
+    applies = (
+        Answer(Truth.TRUE) if criterion.applies is None else evaluate(criterion.applies, {**given, "evidence": {}})
+    )
+    if applies.truth is Truth.FALSE:
+        return OResult(criterion, "not_applicable", "not_applicable")
     check = evaluate(criterion.check, given)
     if check.holds:
         since = holds_since(lambda e: evaluate(criterion.check, variables(e)).holds, readable, limit, end)

@@ -10,7 +10,7 @@ from tests.oracle.calls import run_waits_for
 from tests.oracle.chains import OConversation
 from tests.oracle.expressions import evaluate, variables_of
 from tests.oracle.model import OClaim, OContract, OFamily, ORun, OSettings, OSpan, OTrace
-from tests.oracle.spans import ended_last, leaves, nearest_root_first, plain_id, start_of_trace, work_spans
+from tests.oracle.spans import end_of_trace, ended_last, leaves, nearest_root_first, plain_id, start_of_trace
 
 CLAIMS = frozenset({"completed", "escalated", "refused", "failed"})
 
@@ -101,9 +101,10 @@ def derived_families(runs: Sequence[ORun], contracts: Sequence[OContract]) -> li
     found = []
     for family in sorted({c.family for c in contracts}):
         contract = contract_in_force(family, start, contracts)
-        if contract is not None and contract.applies_when is not None:
-            if evaluate(contract.applies_when, variables_of(runs, contract)).holds:
-                found.append(family)
+        if contract is None or contract.applies_when is None:
+            continue
+        if evaluate(contract.applies_when, variables_of(runs, contract)).holds:
+            found.append(family)
     return found
 
 
@@ -117,10 +118,11 @@ def family_of(runs: Sequence[ORun], before: OEpisode | None, contracts: Sequence
         return OFamily(derived[0], "derived")
     if derived:
         return OFamily(None, "ambiguous")
-    if before is not None and before.family.name is not None:
-        if min(run.start for run in runs) <= before.end + before.windows.reopen:
-            return OFamily(before.family.name, "inherited")
-    return OFamily(None, "none")
+    if before is None or before.family.name is None:
+        return OFamily(None, "none")
+    if min(run.start for run in runs) > before.end + before.windows.reopen:
+        return OFamily(None, "none")
+    return OFamily(before.family.name, "inherited")
 
 
 def episode_of(
@@ -141,13 +143,14 @@ def stated_claim(span: OSpan) -> str | None:
 
 def runs_up_to(runs: Sequence[ORun], spans: Sequence[OSpan]) -> list[ORun]:
     """The runs as they were when only these spans had ended."""
+    ended = {(s.trace_id, s.span_id) for s in spans}
     partial = []
     for run in runs:
-        traces = [replace(t, spans=tuple(s for s in t.spans if s in spans)) for t in run.traces]
+        traces = [replace(t, spans=tuple(s for s in t.spans if (s.trace_id, s.span_id) in ended)) for t in run.traces]
         traces = [t for t in traces if t.spans]
         if traces:
-            seen = [s for t in traces for s in work_spans(t.spans) or t.spans]
-            partial.append(ORun(run.name, tuple(traces), min(s.start for s in seen), max(s.end for s in seen)))
+            start, end = min(map(start_of_trace, traces)), max(map(end_of_trace, traces))
+            partial.append(ORun(run.name, tuple(traces), start, end))
     return partial
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 import cel
 
@@ -46,6 +47,12 @@ class Tools(dict[str, Mapping[str, int]]):
         return NO_CALLS
 
 
+@cache
+def compiled(expression: str) -> cel.Program:
+    """A CEL text, compiled once."""
+    return cel.compile(expression)
+
+
 def names_after(word: str, text: str) -> set[str]:
     """The fields that a text reads of one variable: `state.x`, `state['x']`."""
     pattern = rf"""(?<![\w.]){word}(?:\.(\w+)|\[\s*(?:'([^']*)'|"([^"]*)")\s*\])"""
@@ -59,7 +66,7 @@ def evaluate(expression: Expression, variables: Variables) -> Answer:
             given = dict(variables)
             tools = dict(variables.get("tools", {}))
             given["tools"] = dict.fromkeys(names_after("tools", expression), NO_CALLS) | tools
-            value = cel.evaluate(expression, given)
+            value = compiled(expression).execute(given)
         else:
             value = expression(variables)
     except KeyError:

@@ -16,7 +16,7 @@ from tests.oracle.criteria import (
 from tests.oracle.cutting import OEpisode, explicit_claim
 from tests.oracle.expressions import Truth, is_invalid_by_spans, is_refused_by_spans, judging_variables
 from tests.oracle.model import OClaim, OOutcome, OSession, OSettings
-from tests.oracle.outcomes import OPlace, keys_of_trace, may_say
+from tests.oracle.outcomes import OPlace, is_agents_own, keys_of_trace, may_say
 from tests.oracle.spans import conflicting_ids, plain_id
 
 
@@ -109,7 +109,8 @@ def read_outcomes(session: OSession, episode: OEpisode, said: Sequence[OOutcome]
 
 def read_evaluations(session: OSession, episode: OEpisode, attached: Sequence[OOutcome], settings: OSettings) -> None:
     """Rule 40: of each name the latest with state `scored`; the agent's own count here, and here alone."""
-    for outcome in within(attached, "evaluation", episode.end + settings.retention):
+    may_score = [o for o in attached if is_agents_own(o, settings) or may_say(o, settings)]
+    for outcome in within(may_score, "evaluation", episode.end + settings.retention):
         name, score = outcome.data.get("name"), outcome.data.get("score")
         scored = outcome.data.get("state", "scored") == "scored"
         if isinstance(name, str) and isinstance(score, int | float) and scored:

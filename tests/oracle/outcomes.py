@@ -101,12 +101,15 @@ def outcomes_that_count(outcomes: Iterable[OOutcome], settings: OSettings, count
     return kept
 
 
+def is_agents_own(outcome: OOutcome, settings: OSettings) -> bool:
+    """Rule 40a: it comes from a span or from a source whose token may also send spans."""
+    return outcome.from_agent or outcome.source in settings.agent_sources
+
+
 def may_say(outcome: OOutcome, settings: OSettings) -> bool:
     """Rule 40a: not the agent's own, and a source that may say this kind."""
     allowed = settings.outcome_sources.get(outcome.kind)
-    if outcome.from_agent or outcome.source in settings.agent_sources:
-        return False
-    return allowed is None or outcome.source in allowed
+    return not is_agents_own(outcome, settings) and (allowed is None or outcome.source in allowed)
 
 
 def begun_by(outcome: OOutcome, settings: OSettings) -> int:

@@ -34,9 +34,10 @@ class OIndividual:
     event_age: int | None
 
 
-def in_window(sessions: Sequence[OSession], watermark: int, length: int, quiet: int) -> list[OSession]:
-    """INTERFACES.md: the sessions of [w - length, w), w = quiet before the watermark; quiet = max(gap, resume)."""
-    end = watermark - quiet
+def in_window(sessions: Sequence[OSession], watermark: int, length: int, settings: OSettings) -> list[OSession]:
+    """INTERFACES.md: [w - length, w) of whole buckets, w = max(session gap, resume window) before the watermark."""
+    quiet = max(settings.session_gap, settings.resume_window)
+    end = (watermark - quiet) // settings.bucket * settings.bucket
     return [s for s in sessions if end - length <= s.end < end]
 
 

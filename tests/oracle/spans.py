@@ -124,11 +124,12 @@ def traces_of(spans: Iterable[OSpan], settings: OSettings, dropped: Counter[str]
 def depth_of(span: OSpan, trace: OTrace) -> tuple[int, bool]:
     """Rule 4: (depth from a root, whether the span is a root only because its parent is unknown)."""
     by_id = {s.span_id: s for s in trace.spans}
-    if span.parent_id is None:
-        return (0, False)
-    if span.parent_id not in by_id or in_cycle(span, by_id):
-        return (0, True)
-    return (depth_of(by_id[span.parent_id], trace)[0] + 1, False)
+    depth, above = 0, span
+    while above.parent_id is not None:
+        if above.parent_id not in by_id or in_cycle(above, by_id):
+            return (depth, depth == 0)
+        depth, above = depth + 1, by_id[above.parent_id]
+    return (depth, False)
 
 
 def in_cycle(span: OSpan, by_id: dict[str, OSpan]) -> bool:
