@@ -1,4 +1,4 @@
-"""Small worlds for the oracle's own cases: times are seconds after `T0`, every trace id is 32 hex digits of a number."""
+"""Small worlds for the oracle's own cases: times are seconds after `T0`, trace ids are numbers in 32 hex digits."""
 
 from __future__ import annotations
 
