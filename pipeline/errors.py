@@ -61,8 +61,8 @@ class InputRemade(BrokerError):
 
     def __init__(self, topic: str, partition: int, applied: int, end: int) -> None:
         super().__init__(
-            f"{topic}[{partition}]: applied up to offset {applied}, but the log ends at {end}: the topic was made anew, "
-            "so the checkpoint belongs to another one; delete the stage's -snap topic too, or restore the old topic"
+            f"{topic}[{partition}]: applied up to offset {applied}, but the log ends at {end}: the topic was made "
+            "anew, and the checkpoint belongs to the old one; delete the stage's -snap topic too, or restore it"
         )
 
 

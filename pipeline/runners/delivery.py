@@ -1,0 +1,286 @@
+"""A partition while a worker owns it: opened, fed in order, checkpointed.
+
+The rule this file keeps: offsets decide what was read, not the engine's delivery. What was applied is skipped, what is
+missing is read directly before anything later is applied, and where nothing moves though the log goes on, the rest is
+read directly too. So nothing is applied twice or left out, whatever the engine drops or repeats in a rebalance.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipeline.errors import InputLost, InputRemade, NoProgress, SnapshotLost
+from pipeline.logs import Log
+from pipeline.runners.checkpoint import Checkpoint, Cut, Fenced
+from pipeline.runners.messages import Incoming, MessageLog, Outgoing, envelopes
+from pipeline.runners.options import RunnerOptions, StageSpec, Statistics
+from pipeline.runners.partition import Partition
+
+log = Log("runners.delivery")
+
+WAITING = 64  # messages that wait for a partition that is being opened; the engine waits when there are more
+QUIET_SECONDS = 1.0  # without records for so long, a log that is read to its end may be called idle
+HEALS_IN_A_ROW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A message as the engine hands it over, and how to acknowledge it."""
+
+    message: Incoming
+    ack: Callable[[], None]
+
+
+class LivePartition:
+    """One partition of a stage that this worker owns or owned just now.
+
+    Args:
+        make: a new, empty partition.
+        committed: what the group had committed when the worker started; 0 when nothing.
+        read_gaps: `False` trusts the engine's delivery; only the test that shows its losses does.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        spec: StageSpec,
+        number: int,
+        broker: MessageLog,
+        checkpoint: Checkpoint,
+        options: RunnerOptions,
+        statistics: Statistics,
+        make: Callable[[], Partition],
+        committed: int = 0,
+        read_gaps: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.spec, self.number, self._broker, self._checkpoint = spec, number, broker, checkpoint
+        self._options, self._statistics, self._make, self._committed = options, statistics, make, committed
+        self._read_gaps, self._clock = read_gaps, clock
+        self.partition: Partition | None = None
+        self.ready = False
+        self.fenced = False
+        self.log_end = 0
+        self.queue: asyncio.Queue[Delivered] = asyncio.Queue(WAITING)
+        self._opened = asyncio.Event()
+        self._turn = asyncio.Lock()  # who applies: the engine's delivery, or the healer
+        self._flushing = asyncio.Lock()
+        self._held: list[Callable[[], None]] = []
+        self._moved = self._last_records = clock()
+        self._told_caught_up = True
+        self._heals = 0
+        self._first_heal = 0.0
+
+    # --- opening
+
+    async def open(self) -> None:
+        """Take the partition over; what is still held from before is used when nobody else had it meanwhile."""
+        self.ready = False
+        self._opened.clear()
+        async with self._turn, self._flushing:
+            if self.partition is not None and not self.fenced and await self._checkpoint.reopen():
+                self.partition.step.versions.restores = self._checkpoint.restores
+            else:
+                self.partition, self.fenced = await self._restore(), False
+            self._moved = self._last_records = self._clock()
+            self.ready = True
+            self._opened.set()
+
+    async def _restore(self) -> Partition:
+        began = time.perf_counter()
+        source, number = self.spec.source, self.number
+        replay = await self._checkpoint.open()
+        partition = self._make()
+        partition.restore(replay.states, replay.marker, self._checkpoint.restores, self._options.epoch)
+        first = await self._broker.begin(source, number)
+        if replay.marker is None:
+            if self._committed > first:
+                raise SnapshotLost(
+                    f"{self.spec.snap}[{number}] is empty, but the group has read {source} up to offset "
+                    f"{self._committed}: the topic was made anew; restore it, or reset the group's offsets and raise "
+                    "the epoch to publish everything again"
+                )
+            partition.applied = first - 1
+        elif first > partition.applied + 1:
+            raise InputLost(source, number, partition.applied, first)
+        [barrier] = await self._broker.append([Outgoing(source, number, None, envelopes([], [])[0])])
+        if barrier <= partition.applied:
+            raise InputRemade(source, number, partition.applied, barrier)
+        partition.wait_for(barrier)
+        self._told_caught_up = False
+        self._statistics.restored += 1
+        log.info(
+            "partition restored",
+            stage=self.spec.stage,
+            partition=number,
+            keys=len(replay.states),
+            seconds=round(time.perf_counter() - began, 3),
+            input_continues_at=partition.applied + 1,
+            waiting=barrier - partition.applied - 1,
+        )
+        return partition
+
+    # --- feeding
+
+    async def run(self) -> None:
+        """Apply what is delivered, in order; never returns."""
+        while True:
+            delivered = await self.queue.get()
+            await self._opened.wait()
+            async with self._turn:
+                await self._deliver(delivered)
+
+    async def _deliver(self, delivered: Delivered) -> None:
+        partition, message = self._the_partition, delivered.message
+        self._heals = 0
+        if self._read_gaps and message.offset > partition.applied + 1:
+            await self._read_directly(partition, message.offset)
+        if message.offset <= partition.applied:
+            self._statistics.redelivered += 1
+        else:
+            self._apply(partition, message)
+        self._held.append(delivered.ack)  # no await since it was applied: a cut has both or neither
+
+    @property
+    def _the_partition(self) -> Partition:
+        if self.partition is None:
+            raise RuntimeError("a partition is used before it is opened")
+        return self.partition
+
+    def _apply(self, partition: Partition, message: Incoming) -> int:
+        records = partition.take(message, time.monotonic_ns())
+        self._moved = self._clock()
+        if records:
+            self._last_records = self._moved
+        if not self._told_caught_up and partition.caught_up:
+            self._told_caught_up = True
+            log.info(
+                "partition caught up",
+                stage=self.spec.stage,
+                partition=self.number,
+                records_read_again=partition.rereads,
+                input_seconds=round((partition.reread_to - partition.reread_from) / 1e9, 3),
+            )
+        return records
+
+    async def _read_directly(self, partition: Partition, stop: int) -> None:
+        """Apply [applied + 1, stop) past the engine."""
+        source, start, records = self.spec.source, partition.applied + 1, 0
+        first = await self._broker.begin(source, self.number)
+        if first > start:
+            raise InputLost(source, self.number, partition.applied, first)
+        async for message in self._broker.read(source, self.number, start, stop):
+            records += self._apply(partition, message)
+        partition.applied = max(partition.applied, stop - 1)
+        self._moved = self._clock()
+        self._statistics.holes += 1
+        self._statistics.caught_up_records += records
+        log.warning(
+            "input read past the engine",
+            stage=self.spec.stage,
+            partition=self.number,
+            start=start,
+            stop=stop,
+            records=records,
+        )
+
+    # --- looking after
+
+    async def look_after(self, log_end: int) -> None:
+        """Read the rest of the log directly when nothing has moved for `heal_after`; every second or so.
+
+        Raises:
+            InputRemade: the log ends before what was applied.
+            NoProgress: the engine delivers nothing, again and again.
+        """
+        self.log_end = log_end
+        if not self.ready:
+            return
+        partition = self._the_partition
+        if log_end <= partition.applied and not self._options.dev_broker:
+            raise InputRemade(self.spec.source, self.number, partition.applied, log_end)
+        now = self._clock()
+        if log_end <= partition.applied + 1 or now - self._moved < self._options.heal_after:
+            return
+        if now - self._moved > self._options.watchdog_after:
+            raise NoProgress(self._stuck(partition, f"nothing moved for {now - self._moved:.0f} s"))
+        if self._read_gaps and not self._turn.locked():
+            async with self._turn:
+                await self._heal(self._the_partition, log_end)
+
+    async def _heal(self, partition: Partition, log_end: int) -> None:
+        if log_end <= partition.applied + 1:
+            return
+        self._first_heal = self._first_heal if self._heals else self._clock()
+        self._heals += 1
+        await self._read_directly(partition, log_end)
+        silent = self._clock() - self._first_heal
+        if self._heals >= HEALS_IN_A_ROW and silent > self._options.watchdog_after:
+            raise NoProgress(self._stuck(partition, f"the engine delivered nothing for {silent:.0f} s"))
+
+    def _stuck(self, partition: Partition, what: str) -> str:
+        behind = self.log_end - partition.applied - 1
+        return f"stage {self.spec.stage}, {self.spec.source}[{self.number}]: {behind} messages behind, and {what}"
+
+    def advance(self) -> None:
+        """Event time goes on without data, too."""
+        if self.ready and not self.fenced:
+            self._the_partition.advance(time.monotonic_ns())
+
+    @property
+    def all_applied(self) -> bool:
+        """The input log is read to its end, as far as is known, and has been quiet."""
+        if self.partition is None or self.log_end > self.partition.applied + 1:
+            return False
+        return self._clock() - self._last_records >= QUIET_SECONDS
+
+    @property
+    def holds(self) -> bool:
+        """Something waits for an acknowledgement."""
+        return bool(self._held)
+
+    # --- checkpointing
+
+    async def flush(self, hurry: bool = False) -> None:
+        """Make what was applied durable, then acknowledge it, in order.
+
+        Args:
+            hurry: a rebalance or a stop waits: no full snapshot now.
+        """
+        if not self.ready:
+            return
+        async with self._flushing:
+            partition = self._the_partition
+            if self.fenced:
+                self._acknowledge(self._take_held())
+                return
+            cut, held = partition.cut(self.all_applied), self._take_held()
+            if self._has_content(cut, held):
+                try:
+                    await self._checkpoint.write(cut, may_snapshot=not hurry)
+                except Fenced as fenced:
+                    # Its input is not lost: the owner's applied offset decides, so the engine may as well forget it.
+                    self.fenced = True
+                    self._statistics.fenced += 1
+                    log.warning("another worker owns the partition", stage=self.spec.stage, fenced=fenced)
+                    self._acknowledge(held)
+                    return
+            partition.sent(cut)
+            self._statistics.records.update(cut.counts)
+            self._acknowledge(held)
+
+    def _has_content(self, cut: Cut, held: list[Callable[[], None]]) -> bool:
+        changed = cut.changed.states or cut.changed.gone
+        return bool(held or cut.outputs or changed or self._checkpoint.is_new)
+
+    def _take_held(self) -> list[Callable[[], None]]:
+        held, self._held = self._held, []
+        return held
+
+    @staticmethod
+    def _acknowledge(held: list[Callable[[], None]]) -> None:
+        for ack in held:
+            ack()

@@ -1,0 +1,148 @@
+"""One partition of a keyed stage: its step, what it has heard of event time, and how far it has come in its input.
+
+The rule this file keeps: everything here is synchronous, so a cut is one moment: outputs, changed keys, applied offset
+and watermark belong together. Both runners use it, so they cannot differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pipeline.core.effects import PartitionStep, Result
+from pipeline.core.timeline import Source, Watermarks
+from pipeline.runners.checkpoint import Cut
+from pipeline.runners.messages import Incoming, pack
+from pipeline.runners.options import StageSpec
+from pipeline.runners.snapshots import Marker
+from schemas.envelope import FORMAT, Envelope, Mark
+from schemas.topics import Topic
+from schemas.wire import DeadLetter, Keyed
+
+
+class Partition:
+    """A restored partition.
+
+    Args:
+        expected: the sources that must be heard before the watermark moves.
+        decoder: of the source topic's envelopes.
+    """
+
+    def __init__(
+        self,
+        spec: StageSpec,
+        number: int,
+        step: PartitionStep,
+        expected: list[Source],
+        decoder: msgspec.msgpack.Decoder[Envelope[Any]],
+    ) -> None:
+        self.spec, self.number, self.step = spec, number, step
+        self.watermarks = Watermarks(expected)
+        self.applied = -1
+        self.passed = 0  # the watermark that the next stages may hear: all before it is sent
+        self.rereads = 0  # records applied since the restore that were in the log then
+        self.reread_from = self.reread_to = 0
+        self._barrier: int | None = None
+        self._decoder = decoder
+
+    def restore(self, states: dict[bytes, bytes], marker: Marker | None, restores: int, epoch: int) -> None:
+        """Take over what a checkpoint holds."""
+        versions = self.step.versions
+        versions.epoch, versions.restores = epoch, restores
+        for key, state in states.items():
+            self.step.load(key, state)
+        if marker is not None:
+            versions.emission = marker.emission
+            self.applied = marker.applied
+            self.watermarks.restore(marker.marks, marker.watermark)
+        self.step.opened(self.watermarks.watermark)
+
+    def wait_for(self, barrier: int) -> None:
+        """`barrier` is the offset of a message that was sent to the input after the restore."""
+        self._barrier = barrier
+
+    @property
+    def caught_up(self) -> bool:
+        return self._barrier is None
+
+    def take(self, message: Incoming, monotonic: int) -> int:
+        """Apply the next message of the input; returns the number of its records."""
+        records = 0
+        reason = detail = ""
+        try:
+            envelope = self._decoder.decode(message.value or b"")
+        except msgspec.ValidationError as error:
+            reason, detail = "wrong_schema", str(error)
+        except msgspec.DecodeError as error:
+            reason, detail = "undecodable", str(error)
+        else:
+            if envelope.format != FORMAT:
+                reason, detail = "unknown_format", f"format {envelope.format}, this worker reads {FORMAT}"
+            else:
+                records = len(envelope.records)
+                self.watermarks.hear(envelope.marks)
+                if records:
+                    self.step.apply(envelope.records)
+        if reason:
+            self._dead_letter(message, reason, detail)
+        self.applied = message.offset
+        self.advance(monotonic)
+        if self._barrier is not None:
+            self._reread(message, records)
+        return records
+
+    def _reread(self, message: Incoming, records: int) -> None:
+        assert self._barrier is not None
+        if message.offset < self._barrier:
+            self.rereads += records
+            self.reread_from = min(self.reread_from or message.record_time, message.record_time)
+            self.reread_to = max(self.reread_to, message.record_time)
+        else:
+            self._barrier = None
+            self.step.caught_up()
+
+    def advance(self, monotonic: int) -> None:
+        """Let event time go on to what the sources say, or, when all are idle, with the wall clock."""
+        self.step.advance(self.watermarks.advance(monotonic))
+
+    def cut(self, all_applied: bool) -> Cut:
+        """What is to be sent and kept now.
+
+        Args:
+            all_applied: nothing waits in the input log.
+        """
+        self.step.publish()
+        records, counts = self.step.outbox.take()
+        passes_on = self.step.passes_on(self.watermarks.watermark)
+        outputs = pack(records, self._marks(passes_on, all_applied))
+        return Cut(
+            outputs,
+            self.step.changed(),
+            self.applied,
+            self.step.versions.emission,
+            self.watermarks.watermark,
+            self.watermarks.dump(),
+            passes_on,
+            counts,
+        )
+
+    def _marks(self, watermark: int, all_applied: bool) -> dict[Topic, list[Mark]]:
+        idle = all_applied and self.watermarks.idle
+        mark = Mark(self.spec.stage, self.spec.source, self.number, watermark, idle)
+        return {topic: [mark] for topic in self.spec.targets}
+
+    def sent(self, cut: Cut) -> None:
+        """All outputs of this cut are durable."""
+        self.passed = max(self.passed, cut.passes_on)
+
+    def heartbeat(self, all_applied: bool) -> dict[Topic, list[Mark]]:
+        """The marks that may be told now."""
+        return self._marks(self.passed, all_applied)
+
+    def _dead_letter(self, message: Incoming, reason: str, detail: str) -> None:
+        size = len(message.value or b"")
+        letter = DeadLetter(reason, detail, message.topic, message.partition, message.offset, size, message.record_time)
+        key = f"{message.topic}/{message.partition}/{message.offset}".encode()
+        self.step.outbox.send(Topic.DEAD_LETTERS, self.number, Keyed(key, msgspec.json.encode(letter)))
+        self.step.outbox.count(Result.DEAD_LETTERED, reason)

@@ -1,0 +1,156 @@
+"""Topics and the broker's limits, looked at before anything starts.
+
+The rule this file keeps: what is missing is made, what is there is only looked at, and everything wrong is named at
+once, with what was found and what is wanted; the topics are the users', so nothing is changed behind their backs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaConnectionError, for_code
+
+from pipeline.errors import BrokerError, BrokerUnreachable, GroupRefused, TopicMismatch
+from pipeline.runners.kafka_log import MAX_MESSAGE
+from schemas.topics import TOPICS, Topic, TopicSpec
+
+ALREADY_THERE = 36  # Kafka's code for a topic that exists
+SMALLEST, GREATEST = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
+Configs = Mapping[str, str]
+
+
+def wanted_configs(spec: TopicSpec) -> dict[str, str]:
+    """The settings of a topic that we make."""
+    if spec.users_own:
+        return {}
+    configs = {
+        "cleanup.policy": "compact" if spec.compacted else "delete",
+        "max.message.bytes": str(MAX_MESSAGE),
+    }
+    if spec.retention_ms is not None:
+        configs["retention.ms"] = str(spec.retention_ms)
+    return configs
+
+
+def problems(topic: Topic, spec: TopicSpec, partitions: int, found: int, configs: Configs) -> list[str]:
+    """What is wrong with a topic that is there, one line each.
+
+    Args:
+        partitions: wanted. found: there are. configs: its settings, as far as the broker tells them.
+    """
+    if spec.users_own:
+        return []
+    wrong = []
+    if found != partitions:
+        wrong.append(f"{topic}: {found} partitions, wanted {partitions} (setting `partitions`)")
+    for name, wanted in wanted_configs(spec).items():
+        value = configs.get(name)
+        if value is None or value == wanted:
+            continue
+        if name == "cleanup.policy" or _less(int(value), int(wanted)):
+            wrong.append(
+                f"{topic}: {name} is {value}, wanted {wanted}" + ("" if name == "cleanup.policy" else " or more")
+            )
+    return wrong
+
+
+def _less(value: int, wanted: int) -> bool:
+    return value != -1 and (wanted == -1 or value < wanted)
+
+
+async def _admin(brokers: Sequence[str]) -> Any:
+    admin = AIOKafkaAdminClient(bootstrap_servers=list(brokers), request_timeout_ms=30_000)
+    try:
+        await admin.start()
+    except KafkaConnectionError as error:
+        await admin.close()
+        raise BrokerUnreachable(f"no Kafka broker answers at {', '.join(brokers)}") from error
+    return admin
+
+
+async def ensure_topics(
+    brokers: Sequence[str],
+    partitions: int,
+    replication: int = 1,
+    topics: Iterable[Topic] = tuple(TOPICS),
+    dev_broker: bool = False,
+) -> list[Topic]:
+    """Make the topics that are missing and look at the others.
+
+    Returns:
+        The topics that were made.
+
+    Raises:
+        TopicMismatch: with every wrong setting of every topic.
+    """
+    topics = list(topics)
+    admin = await _admin(brokers)
+    try:
+        there = set(await admin.list_topics())
+        missing = [topic for topic in topics if topic not in there]
+        await _create(admin, missing, partitions, replication, dev_broker)
+        old = [topic for topic in topics if topic in there]
+        if old:
+            counts = {one["topic"]: len(one["partitions"]) for one in await admin.describe_topics(old)}
+            configs = {} if dev_broker else await _configs(admin, ConfigResourceType.TOPIC, old)
+            wrong = [
+                line
+                for topic in old
+                for line in problems(topic, TOPICS[topic], partitions, counts.get(topic, 0), configs.get(topic, {}))
+            ]
+            if wrong:
+                raise TopicMismatch(wrong)
+        return missing
+    finally:
+        await admin.close()
+
+
+async def _create(admin: Any, topics: list[Topic], partitions: int, replication: int, dev_broker: bool) -> None:
+    if not topics:
+        return
+    new = [
+        NewTopic(str(topic), partitions, replication, topic_configs={} if dev_broker else wanted_configs(TOPICS[topic]))
+        for topic in topics
+    ]
+    answer = await admin.create_topics(new)
+    refused = [
+        f"{name}: {for_code(code).__name__} {' '.join(map(str, message))}".strip()
+        for name, code, *message in answer.topic_errors
+        if code not in (0, ALREADY_THERE)
+    ]
+    if refused:
+        raise BrokerError("topics could not be made: " + "; ".join(refused))
+
+
+async def _configs(admin: Any, kind: Any, names: Iterable[str]) -> dict[str, dict[str, str]]:
+    answers = await admin.describe_configs([ConfigResource(kind, str(name)) for name in names])
+    found: dict[str, dict[str, str]] = {}
+    for answer in answers:
+        for code, _, _, name, entries in answer.resources:
+            if code == 0:
+                found[name] = {entry[0]: entry[1] for entry in entries}
+    return found
+
+
+async def check_session_timeout(brokers: Sequence[str], seconds: float) -> None:
+    """Raise `GroupRefused` when the broker would not admit a member with this session timeout.
+
+    The engine itself only logs the refusal once, and then stays up doing nothing.
+    """
+    admin = await _admin(brokers)
+    try:
+        node = next(iter(admin._client.cluster.brokers())).nodeId
+        configs = (await _configs(admin, ConfigResourceType.BROKER, [str(node)])).get(str(node), {})
+    finally:
+        await admin.close()
+    smallest, greatest = (
+        float(configs.get(name, default)) / 1000 for name, default in ((SMALLEST, "0"), (GREATEST, "inf"))
+    )
+    if not smallest <= seconds <= greatest:
+        raise GroupRefused(
+            f"setting `broker_session_timeout` is {seconds:g} s, but the broker admits "
+            f"{smallest:g} s to {greatest:g} s ({SMALLEST}, {GREATEST})"
+        )
