@@ -1,0 +1,65 @@
+"""The attributes of our own, `trueup.`: what an agent states about its task.
+
+The rule this file keeps: a value that is not understood is counted and ignored, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pipeline.core.ids import normalise_id
+from pipeline.core.otlp.values import read_value
+from schemas.span import Said, Value
+
+FAMILY = "trueup.task.family"
+CLAIM = "trueup.task.outcome"
+STATE = "trueup.state."
+KEY = "trueup.correlation."
+SUBJECT = "trueup.subject"
+ISSUE = "trueup.issue"
+CLAIMS = frozenset({"completed", "escalated", "refused", "failed"})
+
+
+def read_said(attributes: Mapping[str, bytes], said: Said | None, notes: Callable[[str], None]) -> Said | None:
+    """What a span states; `said` where it states nothing.
+
+    Args:
+        said: what is known of it already: that it is a guardrail's.
+    """
+    own = sorted(key for key in attributes if key.startswith("trueup."))
+    if not own:
+        return said
+    families: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
+    claim = subject = ""
+    state: dict[str, Value] = {}
+    keys: dict[str, tuple[str, ...]] = {}
+    for key in own:
+        value = read_value(attributes[key])
+        if key.startswith(STATE):
+            state[key[len(STATE) :]] = value
+        elif key.startswith(KEY):
+            values = _ids(value)
+            if values:
+                keys[key[len(KEY) :]] = values
+        elif key == FAMILY:
+            families = _ids(value)
+        elif key == ISSUE:
+            issues = _ids(value)
+        elif key == SUBJECT:
+            subject = next(iter(_ids(value)), "")
+        elif key == CLAIM:
+            stated = value.strip().lower() if isinstance(value, str) else ""
+            if stated in CLAIMS:
+                claim = stated
+            else:
+                notes("unknown_claim")
+    if not (families or claim or state or keys or issues or subject):
+        return said
+    return Said(families, claim, state, keys, issues, subject, said.tripped if said else None)
+
+
+def _ids(value: Value) -> tuple[str, ...]:
+    """Each element of an array is a value; missing ones and repetitions are left out."""
+    given = value if isinstance(value, list) else [value]
+    return tuple(dict.fromkeys(text for item in given if (text := normalise_id(item))))

@@ -1,0 +1,260 @@
+"""OTLP export requests in JSON, in the shapes in which they are really sent, turned into the trimmed wire messages.
+
+The rule this file keeps: ids in any known encoding, 64-bit numbers as text or as numbers, enums by name or number; a
+bad attribute fails alone; and no id, time or count passes through a double.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import msgspec
+
+from pipeline.core.otlp import wire
+from pipeline.core.otlp.reading import Batch, NotOtlp, Reading, Trouble, key_in_words
+from pipeline.core.otlp.span_ids import SPAN_BYTES, TRACE_BYTES, from_text
+from pipeline.core.otlp.values import write_value
+from pipeline.core.otlp.wire import EncodeError
+from schemas.span import SpanFlag
+
+ROOTS = ("resourceSpans", "resource_spans", "batches")  # `batches`: as Tempo's API gives traces out
+SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+STATUS = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
+MAX_NAMED = 3
+MAX_NUMBER = 40  # characters: more than any 64-bit integer needs, and no exponent that fills the memory
+MAX_UINT64 = 2**64 - 1
+
+
+class Fraction(str):
+    """A JSON number with a fraction or an exponent, as written."""
+
+    __slots__ = ()
+
+
+_decode = msgspec.json.Decoder(float_hook=Fraction).decode
+
+
+def parse(value: bytes) -> Any:
+    """The document; bytes that are no UTF-8 become lone surrogates. Raises: ValueError, RecursionError."""
+    try:
+        return _decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # stricter than senders are: bad UTF-8, NaN
+        text = value.decode("utf-8-sig", "surrogateescape")
+        return json.loads(text, parse_float=Fraction, parse_constant=Fraction)
+
+
+def read_json(value: bytes) -> Reading:
+    """Raises: NotOtlp, if it is no export request of spans; ValueError or RecursionError, if it is no JSON at all."""
+    document = parse(value)
+    if isinstance(document, dict):
+        root = _first(document, ROOTS)
+        if root is None:
+            if not document:
+                return Reading()
+            named = ", ".join(key_in_words(key) for key in list(document)[:MAX_NAMED])
+            raise NotOtlp(f"a JSON object without resourceSpans; it has {named}")
+        document = root
+    if not isinstance(document, list):
+        raise NotOtlp("JSON, but no list of resource spans")
+    reading = Reading()
+    for part in document:
+        if not isinstance(part, dict):
+            raise NotOtlp("JSON, but its resource spans are no objects")
+        resource = wire.Resource()
+        given = part.get("resource")
+        held = _items(given.get("attributes")) if isinstance(given, dict) else []
+        flags = _attributes(held, resource.attributes, "resource attribute", "", reading)
+        encoded = resource.SerializeToString(deterministic=True)
+        for scope in _items(_first(part, SCOPES)):
+            for span in _items(scope.get("spans") if isinstance(scope, dict) else None):
+                if not isinstance(span, dict):
+                    reading.troubles.append(Trouble("span", "not_otlp", "a span is no JSON object"))
+                    continue
+                message, own_flags = _span(span, reading)
+                reading.batches.append(Batch(encoded, (message,), flags | own_flags))
+    return reading
+
+
+def _first(document: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((document[name] for name in names if document.get(name) is not None), None)
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _span(span: dict[str, Any], reading: Reading) -> tuple[Any, int]:
+    message = wire.Span(
+        trace_id=_id(span, ("traceId", "trace_id"), TRACE_BYTES, reading),
+        span_id=_id(span, ("spanId", "span_id"), SPAN_BYTES, reading),
+        parent_span_id=_id(span, ("parentSpanId", "parent_span_id"), SPAN_BYTES, reading),
+        start_time_unix_nano=_time(_first(span, ("startTimeUnixNano", "start_time_unix_nano")), reading),
+        end_time_unix_nano=_time(_first(span, ("endTimeUnixNano", "end_time_unix_nano")), reading),
+    )
+    trace = message.trace_id.hex()
+    flags = _attributes(_items(span.get("attributes")), message.attributes, "attribute", trace, reading)
+    flags |= _text(span.get("name"), "the span's name", trace, reading)
+    status = span.get("status")
+    if isinstance(status, dict):
+        text = status.get("message")
+        flags |= _text(text, "the status message", trace, reading)
+        code = status.get("code")
+        number = STATUS.get(code) if isinstance(code, str) and code in STATUS else _whole(code)
+        encoded = text.encode("utf-8", "replace") if isinstance(text, str) else b""
+        message.status = wire.Status(
+            code=number if number in STATUS.values() else 0, message=encoded
+        ).SerializeToString()
+    for event in _items(span.get("events")):
+        if isinstance(event, dict):
+            held = wire.Event()
+            flags |= _attributes(_items(event.get("attributes")), held.attributes, "event attribute", trace, reading)
+            message.events.append(held.SerializeToString())
+    for link in _items(span.get("links")):
+        if isinstance(link, dict):
+            linked = wire.Link(trace_id=_id(link, ("traceId", "trace_id"), TRACE_BYTES, reading))
+            message.links.append(linked.SerializeToString())
+    return message, flags
+
+
+def _id(document: dict[str, Any], names: tuple[str, ...], size: int, reading: Reading) -> bytes:
+    """The id, or one byte where there is something that is none, so that it is not taken for a missing one."""
+    raw, encoding = from_text(_first(document, names), size)
+    if encoding == "bad":
+        return b"\0"
+    if encoding:
+        reading.notes[f"id_{encoding}"] += 1
+    return raw
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number that was written as a number or as text; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str) and 0 < len(value) <= MAX_NUMBER:
+        try:
+            number = Decimal(value)
+        except InvalidOperation:
+            return None
+        if number.is_finite() and number.adjusted() < MAX_NUMBER and number == number.to_integral_value():
+            return int(number)
+    return None
+
+
+def _time(value: Any, reading: Reading) -> int:
+    number = 0 if value is None else _whole(value)
+    if number is None or not 0 <= number <= MAX_UINT64:
+        reading.notes["bad_time"] += 1
+        return 0
+    return number
+
+
+def _attributes(pairs: list[Any], into: Any, what: str, trace: str, reading: Reading) -> int:
+    flags = 0
+    for pair in pairs:
+        key = pair.get("key") if isinstance(pair, dict) else None
+        if not isinstance(key, str):
+            reading.troubles.append(Trouble("attribute", "bad_attribute", f"{what} without a key", trace))
+            continue
+        try:
+            value = _any(pair.get("value"), reading)
+            raw = write_value(value)
+        except (ValueError, TypeError, OverflowError, RecursionError, EncodeError):
+            detail = f"{what} {key_in_words(key)}: its value cannot be read"
+            reading.troubles.append(Trouble("attribute", "bad_attribute", detail, trace))
+            continue
+        if _is_bad(key) or _is_bad(value):
+            flags |= SpanFlag.BAD_UTF8
+            detail = f"{what} {key_in_words(key)} is not valid UTF-8; read with replacement characters"
+            reading.troubles.append(Trouble("attribute", "bad_utf8", detail, trace))
+            key = key.encode("utf-8", "replace").decode()
+        into[key] = raw
+    return flags
+
+
+def _any(value: Any, reading: Reading) -> Any:
+    """An `AnyValue` object. Of several value fields the first of this order holds, counted."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise TypeError("no value object")
+    given = {name.replace("_", "").lower(): held for name, held in value.items() if held is not None}
+    if len(given) > 1:
+        reading.notes["several_values"] += 1
+    for name, read in _READERS.items():
+        if name in given:
+            return read(given[name], reading)
+    if given:
+        raise ValueError("no known value field")
+    return None
+
+
+def _string(value: Any, _: Reading) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return str(value)
+
+
+def _bool(value: Any, _: Reading) -> bool:
+    known = {True: True, False: False, "true": True, "false": False}
+    return known[value] if isinstance(value, bool | str) and value in known else _raise()
+
+
+def _int(value: Any, _: Reading) -> int:
+    number = _whole(value)
+    return _raise() if number is None else number
+
+
+def _double(value: Any, _: Reading) -> float:
+    return float(value) if isinstance(value, int | str) and not isinstance(value, bool) else _raise()
+
+
+def _array(value: Any, reading: Reading) -> list[Any]:
+    return [_any(item, reading) for item in _items(value.get("values"))] if isinstance(value, dict) else _raise()
+
+
+def _kvlist(value: Any, reading: Reading) -> dict[str, Any]:
+    pairs = _items(value.get("values")) if isinstance(value, dict) else []
+    return {
+        str(pair["key"]): _any(pair.get("value"), reading) for pair in pairs if isinstance(pair, dict) and "key" in pair
+    }
+
+
+def _bytes(value: Any, _: Reading) -> str:
+    b64decode(_string(value, _), validate=True)
+    return str(value)
+
+
+def _raise() -> Any:
+    raise ValueError("bad value")
+
+
+_READERS = {
+    "stringvalue": _string,
+    "boolvalue": _bool,
+    "intvalue": _int,
+    "doublevalue": _double,
+    "arrayvalue": _array,
+    "kvlistvalue": _kvlist,
+    "bytesvalue": _bytes,
+}
+
+
+def _is_bad(value: Any) -> bool:
+    """Whether text in it came from bytes that were no UTF-8."""
+    if isinstance(value, str):
+        return not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value)
+    if isinstance(value, list):
+        return any(_is_bad(item) for item in value)
+    return isinstance(value, dict) and any(_is_bad(key) or _is_bad(item) for key, item in value.items())
+
+
+def _text(value: Any, what: str, trace: str, reading: Reading) -> int:
+    if isinstance(value, str) and _is_bad(value):
+        reading.troubles.append(Trouble("attribute", "bad_utf8", f"{what} is not valid UTF-8", trace))
+        return SpanFlag.BAD_UTF8
+    return 0

@@ -1,0 +1,60 @@
+"""What reading a record yields: spans in their wire form, and what in it could not be read.
+
+The rule this file keeps: one bad part never takes the good ones with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_KEY = 100
+
+
+class NotOtlp(Exception):
+    """The whole record is unreadable; the text says what it looks like, without its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A part that goes to the dead-letter topic.
+
+    Args:
+        part: what was lost: a `span`, an `attribute`.
+        trace_id: hex, where known.
+    """
+
+    part: str
+    reason: str
+    detail: str
+    trace_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Spans of one resource.
+
+    Args:
+        resource: encoded `Resource`.
+        spans: messages of the trimmed wire schema.
+        flags: `SpanFlag`s that hold for each of them.
+    """
+
+    resource: bytes
+    spans: Iterable[Any]
+    flags: int = 0
+
+
+@dataclass(slots=True)
+class Reading:
+    batches: list[Batch] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+
+
+def key_in_words(key: bytes | str) -> str:
+    """An attribute's key for a dead letter: short and printable."""
+    text = key.decode("utf-8", "replace") if isinstance(key, bytes) else key.encode("utf-8", "replace").decode()
+    return "".join(c if c.isprintable() else "?" for c in text[:MAX_KEY])
