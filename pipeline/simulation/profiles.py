@@ -72,6 +72,7 @@ class Family:
     answered: float
     confirms: float
     returns: float
+    approvals: bool = False  # an interrupt at its approval tool waits for a person, not for the customer
 
     @property
     def criteria(self) -> tuple[StateCriterion | EvidenceCriterion, ...]:
@@ -118,7 +119,7 @@ ORDER_PLACEMENT = Family(
     ),
     reopen_window_ns=72 * HOUR_NS, assumes_claims=True, claim_tool=None, hand_off_tool="escalate_to_human",
     approval_tool="approve_large_order", tool_failure=0.05, hand_off=0.05, hand_off_failed=0.015,
-    escalated_later=0.025, reopened_later=0.03, answered=0.3, confirms=0.85, returns=1.0,
+    escalated_later=0.025, reopened_later=0.03, answered=0.3, confirms=0.85, returns=1.0, approvals=True,
 )  # fmt: skip
 
 ORDER_STATUS = Family(
@@ -154,7 +155,7 @@ RETURN = Family(
     ),
     reopen_window_ns=72 * HOUR_NS, assumes_claims=False, claim_tool=None, hand_off_tool="open_supervisor_case",
     approval_tool="approve_refund", tool_failure=0.07, hand_off=0.12, hand_off_failed=0.03,
-    escalated_later=0.07, reopened_later=0.05, answered=0.35, confirms=0.72, returns=1.2,
+    escalated_later=0.07, reopened_later=0.05, answered=0.35, confirms=0.72, returns=1.2, approvals=True,
 )  # fmt: skip
 
 MULTI_ITEM = Family(

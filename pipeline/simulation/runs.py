@@ -90,7 +90,7 @@ class RunWriter:
             spans += self._interrupt(CUSTOMER_TOOL, order.interrupts or self._id("call"))
             error = INTERRUPT
         elif order.ending is Ending.WAITS_FOR_PERSON:
-            if self.family.name in ("order_placement", "return") and self.rng.random() < 0.5:
+            if self.family.approvals and self.rng.random() < 0.5:
                 spans += self._interrupt(self.family.approval_tool, self._id("call"))
                 error = INTERRUPT
             else:
