@@ -34,6 +34,7 @@ class Delivery(http.Session):
 
     def __init__(self) -> None:
         super().__init__()
+        self.trust_env = False  # a proxy of the environment must not come between us and a gateway on this machine
         self.answer = "no answer"
         self.status: int | None = None
         self.retry_after_seconds = 1.0

@@ -1,4 +1,4 @@
-"""The ledger against the definitions: the brute-force oracle, given the spans and events, comes to the planned truth."""
+"""The ledger against the definitions: the brute-force oracle, given what was sent, comes to the planned truth."""
 
 from __future__ import annotations
 

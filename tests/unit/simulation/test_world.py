@@ -11,7 +11,6 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from pipeline.simulation.deliver import requests
 from pipeline.simulation.ledger import RATES, SYSTEM, claimed
-from pipeline.simulation.outcomes import ANSWERS, ESCALATIONS, REOPENS
 from pipeline.simulation.plan import Ending, FactKind, HandOff, Kind, SessionPlan, Shape, Standing
 from pipeline.simulation.profiles import FAMILIES, LONGEST_HORIZON_NS
 from pipeline.simulation.spans import CONVERSATION_ID
@@ -202,8 +201,3 @@ def test_stories_tell_of_claims_that_did_not_hold() -> None:
     for story in made.stories:
         assert claimed(by_name[story.conversation].sessions[0])
         assert story.what_happened.startswith(by_name[story.conversation].sessions[0].family)
-
-
-def test_each_story_of_an_outcome_has_a_weight() -> None:
-    for weights in (ESCALATIONS, REOPENS, ANSWERS):
-        assert sum(weights.values()) == pytest.approx(1.0)
