@@ -25,22 +25,38 @@ def earliest(traces: list[OTrace]) -> OTrace:
     return min(traces, key=lambda t: (start_of_trace(t), t.trace_id))
 
 
-def linked_traces(trace: OTrace, traces: Mapping[str, OTrace], settings: OSettings) -> set[str]:
+def responses_of(trace: OTrace) -> set[str]:
+    """The response ids of a trace."""
+    return {span.response_id for span in trace.spans if span.response_id}
+
+
+def traces_of_responses(traces: Mapping[str, OTrace]) -> dict[str, OTrace]:
+    """Rule 5: for each response id the earliest trace with an id that has it, else the earliest."""
+    sharing: dict[str, list[OTrace]] = {}
+    for trace in traces.values():
+        for response in responses_of(trace):
+            sharing.setdefault(response, []).append(trace)
+    return {
+        response: earliest([t for t in having if conversation_of_trace(t) is not None] or having)
+        for response, having in sharing.items()
+    }
+
+
+def linked_traces(trace: OTrace, answered: Mapping[str, OTrace], settings: OSettings) -> set[str]:
     """Rule 5: its span links, and for each response id the trace that stands for it."""
     linked = {link for span in trace.spans for link in span.links}
-    for response in {span.response_id for span in trace.spans if span.response_id}:
-        sharing = [t for t in traces.values() if any(s.response_id == response for s in t.spans)]
-        with_id = [t for t in sharing if conversation_of_trace(t) is not None]
-        linked.add(earliest(with_id or sharing).trace_id)
+    linked |= {answered[response].trace_id for response in responses_of(trace)}
     linked.discard(trace.trace_id)
     return set(sorted(linked)[: settings.most_links])
 
 
-def leads_to(trace: OTrace, traces: Mapping[str, OTrace], settings: OSettings) -> OTrace | None:
+def leads_to(
+    trace: OTrace, traces: Mapping[str, OTrace], answered: Mapping[str, OTrace], settings: OSettings
+) -> OTrace | None:
     """Rule 5: the one trace that an id-less trace leads to."""
     if conversation_of_trace(trace) is not None:
         return None
-    known = [traces[i] for i in linked_traces(trace, traces, settings) if i in traces]
+    known = [traces[i] for i in linked_traces(trace, answered, settings) if i in traces]
     with_id = [t for t in known if conversation_of_trace(t) is not None]
     return earliest(with_id or known) if known else None
 
@@ -81,7 +97,8 @@ def conversations_of(traces: list[OTrace], settings: OSettings, dropped: Counter
     found: list[OConversation] = []
     for tenant in sorted({t.tenant for t in traces}):
         of_tenant = {t.trace_id: t for t in traces if t.tenant == tenant}
-        following = {i: leads_to(t, of_tenant, settings) for i, t in of_tenant.items()}
+        answered = traces_of_responses(of_tenant)
+        following = {i: leads_to(t, of_tenant, answered, settings) for i, t in of_tenant.items()}
         groups: dict[str, list[OTrace]] = {}
         for trace in of_tenant.values():
             groups.setdefault(end_of_chain(trace, following, settings).trace_id, []).append(trace)

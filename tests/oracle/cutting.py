@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tests.oracle.calls import run_waits_for
 from tests.oracle.chains import OConversation
@@ -57,6 +58,11 @@ class OEpisode:
     def spans(self) -> tuple[OSpan, ...]:
         """All spans of all runs."""
         return tuple(span for run in self.runs for span in run.spans)
+
+    @cached_property
+    def explicit_claim(self) -> OClaim:
+        """Rule 15 for these runs."""
+        return explicit_claim(self.runs, self.contract)
 
 
 def windows_of(contract: OContract | None, settings: OSettings) -> OWindows:
@@ -195,7 +201,7 @@ def ended_in_known_answer(run: ORun) -> bool:
 
 def resumes(run: ORun, so_far: OEpisode) -> bool:
     """Rule 10."""
-    if explicit_claim(so_far.runs, so_far.contract).value is not None:
+    if so_far.explicit_claim.value is not None:
         return False
     if run.start > so_far.end + so_far.windows.wait:
         return False
@@ -221,7 +227,7 @@ def says_thanks_only(run: ORun) -> bool:
 
 def starts_next_session(run: ORun, so_far: OEpisode) -> bool:
     """Rules 11 and 12, for a run that neither changes the family nor resumes."""
-    claim = explicit_claim(so_far.runs, so_far.contract)
+    claim = so_far.explicit_claim
     if claim.time is not None:
         if run.start <= claim.time + so_far.windows.grace:
             return False

@@ -13,7 +13,7 @@ from tests.oracle.criteria import (
     score_of,
     verified_of,
 )
-from tests.oracle.cutting import OEpisode, explicit_claim
+from tests.oracle.cutting import OEpisode
 from tests.oracle.expressions import Truth, is_invalid_by_spans, is_refused_by_spans, judging_variables
 from tests.oracle.model import OClaim, OOutcome, OSession, OSettings
 from tests.oracle.outcomes import OPlace, is_agents_own, keys_of_trace, may_say
@@ -144,7 +144,7 @@ def claimed_handoff(session: OSession) -> None:
 
 def claim_of(episode: OEpisode, settings: OSettings, watermark: int, refused_by_outcome: bool) -> OClaim:
     """Rules 15 and 16: the explicit claim, else the assumed one."""
-    explicit = explicit_claim(episode.runs, episode.contract)
+    explicit = episode.explicit_claim
     if explicit.value is not None:
         return explicit
     allowed = episode.contract.assume_claim if episode.contract else True
@@ -158,7 +158,7 @@ def claim_of(episode: OEpisode, settings: OSettings, watermark: int, refused_by_
 
 def is_terminal(episode: OEpisode, settings: OSettings, watermark: int) -> bool:
     """Rule 21: past the explicit claim + grace, else past end + session gap."""
-    claim = explicit_claim(episode.runs, episode.contract)
+    claim = episode.explicit_claim
     if claim.time is not None:
         return watermark > claim.time + episode.windows.grace
     return watermark > episode.end + settings.session_gap

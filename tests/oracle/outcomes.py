@@ -36,6 +36,37 @@ class OPlace:
         return tuple(t for run in self.episode.runs for t in run.traces)
 
 
+@dataclass(frozen=True)
+class OStatement:
+    """A trace of a session that states a key."""
+
+    start: int
+    trace_id: str
+    place: OPlace
+
+
+class Directory:
+    """Every session by conversation, by trace and by the keys that its traces state."""
+
+    def __init__(self, places: Sequence[OPlace]) -> None:
+        self.conversations: dict[tuple[str, str], list[OPlace]] = {}
+        self.traces: dict[tuple[str, str], OPlace] = {}
+        self.keys: dict[tuple[str, tuple[str, str]], list[OStatement]] = {}
+        for place in places:
+            tenant = place.conversation.tenant
+            self.conversations.setdefault((tenant, place.conversation.name), []).append(place)
+            for trace in place.traces:
+                self.traces[tenant, trace.trace_id] = place
+                for key in keys_of_trace(trace):
+                    statement = OStatement(start_of_trace(trace), trace.trace_id, place)
+                    self.keys.setdefault((tenant, key), []).append(statement)
+
+    def stating(self, tenant: str, keys: Iterable[tuple[str, str]]) -> list[OStatement]:
+        """The traces that state any of the keys, in order of start, then id."""
+        found = [s for key in keys for s in self.keys.get((tenant, key), [])]
+        return sorted(found, key=lambda s: (s.start, s.trace_id))
+
+
 def keys_of_trace(trace: OTrace) -> frozenset[tuple[str, str]]:
     """Rule 34: the keys that a trace states, values as text."""
     stated = ((name, plain_id(v)) for s in trace.spans for name, values in s.keys.items() for v in values)
@@ -117,81 +148,67 @@ def begun_by(outcome: OOutcome, settings: OSettings) -> int:
     return outcome.event_time + settings.max_clock_skew
 
 
-def by_conversation(outcome: OOutcome, places: Sequence[OPlace], settings: OSettings) -> list[OPlace]:
+def by_conversation(outcome: OOutcome, directory: Directory, settings: OSettings) -> list[OPlace]:
     """Rule 35: the ordinal, else the conversation's last session begun by then."""
-    name = normalised_conversation(outcome.session_id)
-    own = [p for p in places if p.conversation.attributed and p.conversation.name == name]
+    name = normalised_conversation(outcome.session_id) or ""
+    own = directory.conversations.get((outcome.tenant, name), [])
     if outcome.ordinal is not None:
         return [p for p in own if p.ordinal == outcome.ordinal]
-    begun = [p for p in own if p.episode.start <= begun_by(outcome, settings)]
-    return begun[-1:]
+    return [p for p in own if p.episode.start <= begun_by(outcome, settings)][-1:]
 
 
-def by_trace(trace_id: str, places: Sequence[OPlace]) -> list[OPlace]:
+def by_trace(tenant: str, trace_id: str, directory: Directory) -> list[OPlace]:
     """Rule 35: the session that holds the trace."""
-    return [p for p in places if any(t.trace_id == trace_id for t in p.traces)]
+    place = directory.traces.get((tenant, trace_id))
+    return [] if place is None else [place]
 
 
-def is_too_broad(key: tuple[str, str], outcome: OOutcome, places: Sequence[OPlace], settings: OSettings) -> bool:
+def is_too_broad(key: tuple[str, str], outcome: OOutcome, directory: Directory, settings: OSettings) -> bool:
     """Rule 36: more than 200 traces that began by then state the key."""
     limit = begun_by(outcome, settings)
-    stating = [t for p in places for t in p.traces if key in keys_of_trace(t) and start_of_trace(t) <= limit]
-    return len(stating) > settings.too_broad_traces
+    begun = [s for s in directory.stating(outcome.tenant, [key]) if s.start <= limit]
+    return len(begun) > settings.too_broad_traces
 
 
 def evidence_by_key(
-    keys: frozenset[tuple[str, str]], outcome: OOutcome, places: Sequence[OPlace], settings: OSettings
+    keys: Iterable[tuple[str, str]], outcome: OOutcome, directory: Directory, settings: OSettings
 ) -> list[OPlace]:
     """Rule 36: every session begun by then that holds a trace that states any of the keys."""
-    return [
-        p
-        for p in places
-        if p.episode.start <= begun_by(outcome, settings) and any(keys & keys_of_trace(t) for t in p.traces)
-    ]
+    limit = begun_by(outcome, settings)
+    holding = {s.place.key: s.place for s in directory.stating(outcome.tenant, keys)}
+    return [place for _, place in sorted(holding.items()) if place.episode.start <= limit]
 
 
 def other_kinds_by_key(
-    keys: frozenset[tuple[str, str]], outcome: OOutcome, places: Sequence[OPlace], settings: OSettings
+    keys: Iterable[tuple[str, str]], outcome: OOutcome, directory: Directory, settings: OSettings
 ) -> list[OPlace]:
     """Rule 36: the conversation of the latest trace begun by then that states the key, else of the earliest."""
-    stating = sorted(
-        (start_of_trace(t), t.trace_id, p.conversation.name)
-        for p in places
-        for t in p.traces
-        if keys & keys_of_trace(t)
-    )
+    stating = directory.stating(outcome.tenant, keys)
     if not stating:
         return []
     limit = begun_by(outcome, settings)
-    begun = [entry for entry in stating if entry[0] <= limit]
-    conversation = (begun[-1] if begun else stating[0])[2]
-    holding = [
-        p
-        for p in places
-        if p.conversation.name == conversation
-        and p.episode.start <= limit
-        and any(keys & keys_of_trace(t) for t in p.traces)
-    ]
-    return holding[-1:]
+    begun = [s for s in stating if s.start <= limit]
+    conversation = (begun[-1] if begun else stating[0]).place.conversation.name
+    holding = {s.place.ordinal: s.place for s in stating if s.place.conversation.name == conversation}
+    return [place for _, place in sorted(holding.items()) if place.episode.start <= limit][-1:]
 
 
 def sessions_reached(
-    outcome: OOutcome, places: Sequence[OPlace], settings: OSettings, counted: Counter[str]
+    outcome: OOutcome, directory: Directory, settings: OSettings, counted: Counter[str]
 ) -> list[OPlace]:
     """Rules 34 to 36: the sessions that one outcome reaches; none means that it waits."""
-    own = [p for p in places if p.conversation.tenant == outcome.tenant]
     if outcome.trace_id is not None:
-        return by_trace(outcome.trace_id, own)
+        return by_trace(outcome.tenant, outcome.trace_id, directory)
     if outcome.session_id is not None:
         text = plain_id(outcome.session_id) or ""
         if text.startswith("trace:") and normalised_conversation(text) is None:
-            return by_trace(text.removeprefix("trace:"), own)
-        return by_conversation(outcome, own, settings)
-    keys = frozenset(k for k in keys_of_outcome(outcome) if not is_too_broad(k, outcome, own, settings))
+            return by_trace(outcome.tenant, text.removeprefix("trace:"), directory)
+        return by_conversation(outcome, directory, settings)
+    keys = [k for k in keys_of_outcome(outcome) if not is_too_broad(k, outcome, directory, settings)]
     counted["too_broad"] += len(keys_of_outcome(outcome)) - len(keys)
     if outcome.kind == "evidence":
-        return evidence_by_key(keys, outcome, own, settings)
-    return other_kinds_by_key(keys, outcome, own, settings)
+        return evidence_by_key(keys, outcome, directory, settings)
+    return other_kinds_by_key(keys, outcome, directory, settings)
 
 
 def outcomes_of_spans(places: Sequence[OPlace]) -> list[OOutcome]:
@@ -224,8 +241,9 @@ def attach(
     """Rules 32 to 37: (what each session has, what still waits)."""
     attached: dict[SessionKey, list[OOutcome]] = {p.key: [] for p in places}
     waiting = []
+    directory = Directory(places)
     for outcome in [*outcomes_that_count(outcomes, settings, counted), *outcomes_of_spans(places)]:
-        reached = sessions_reached(outcome, places, settings, counted)
+        reached = sessions_reached(outcome, directory, settings, counted)
         for place in reached:
             attached[place.key].append(outcome)
         if not reached:

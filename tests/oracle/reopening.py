@@ -38,12 +38,14 @@ def mark_reopened(before: OSession, later: OSession) -> None:
 
 def reopen_within_conversation(judged: Judged, settings: OSettings) -> None:
     """Rule 41: a later session reopens the latest earlier one of its conversation that qualifies."""
+    of_conversation: dict[tuple[str, str], list[tuple[OPlace, OSession]]] = {}
+    for place, session in judged:
+        of_conversation.setdefault(session.key[:2], []).append((place, session))
     for place, later in judged:
         qualifying = [
             before
-            for before_place, before in judged
-            if before.key[:2] == later.key[:2]
-            and before.ordinal < later.ordinal
+            for before_place, before in of_conversation[later.key[:2]]
+            if before.ordinal < later.ordinal
             and same_family(before, later)
             and issues_allow(before, later)
             and claim_and_time_allow(before_place, before.claim, place.episode.start)
@@ -54,8 +56,9 @@ def reopen_within_conversation(judged: Judged, settings: OSettings) -> None:
 
 def reopen_across_conversations(judged: Judged, settings: OSettings) -> None:
     """Rule 42: the same for another attributed conversation of the subject; every one that qualifies."""
-    for _, later in judged:
-        for before_place, before in judged:
+    with_subject = [(place, session) for place, session in judged if session.subjects]
+    for _, later in with_subject:
+        for before_place, before in with_subject:
             if (
                 before.tenant == later.tenant
                 and before.conversation != later.conversation

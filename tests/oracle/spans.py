@@ -74,6 +74,8 @@ def record_hash(span: OSpan) -> str:
 
 def copy_that_wins(copies: Sequence[OSpan], settings: OSettings) -> OSpan | None:
     """Rule 1: of all copies of one span the one that counts, its times normalised."""
+    if len(copies) == 1:
+        return normalised_times(copies[0], settings)
     earliest: dict[str, OSpan] = {}
     for copy in copies:
         content = record_hash(copy)
