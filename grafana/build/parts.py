@@ -16,6 +16,7 @@ from grafana.build.queries import PROMETHEUS
 NO_SESSIONS = "no eligible sessions"
 GOOD, WARNING, BAD, NEUTRAL = "green", "orange", "red", "text"
 ENOUGH = 30  # effective sessions, as in the alert
+NUMBER_WIDTH = 76  # pixels of a column, so that all of them are seen beside a graph
 MATURE = 0.5  # below it most of the evidence is still to come
 
 
@@ -90,7 +91,7 @@ def band(panel: timeseries.Panel, upper: str, lower: str, colour: str) -> timese
         fixed(colour),
         Option("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False}),
     ]
-    filled = [*hidden, Option("custom.fillBelowTo", lower), Option("custom.fillOpacity", 20)]
+    filled = [*hidden, Option("custom.fillBelowTo", lower), Option("custom.fillOpacity", 30)]
     return panel.override_by_name(upper, filled).override_by_name(lower, hidden)
 
 
@@ -100,10 +101,10 @@ def rate_table(title: str, description: str, selector: str, subject: str, at: mo
         ("rate", queries.rate("ratio", selector)),
         ("low", queries.rate("lower_ratio", selector)),
         ("high", queries.rate("upper_ratio", selector)),
-        ("n", queries.rate("effective_n", selector)),
-        ("maturity", queries.rate("maturity_ratio", selector)),
         ("target", queries.rate("target_ratio", selector)),
         ("beyond target", queries.beyond_target(selector)),
+        ("n", queries.rate("effective_n", selector)),
+        ("maturity", queries.rate("maturity_ratio", selector)),
     )
     refs = "ABCDEFG"
     panel = (
@@ -116,6 +117,7 @@ def rate_table(title: str, description: str, selector: str, subject: str, at: mo
         .no_value(NO_SESSIONS)
         .grid_pos(at)
         .align(common.FieldTextAlignment.RIGHT)
+        .width(NUMBER_WIDTH)
     )
     for ref, (_, expr) in zip(refs, columns, strict=True):
         panel = panel.with_target(queries.rows(expr, ref))
@@ -135,7 +137,7 @@ def rate_table(title: str, description: str, selector: str, subject: str, at: mo
                 },
             )
         )
-        .override_by_name(subject_name, [Option("custom.align", "left"), Option("custom.minWidth", 150)])
+        .override_by_name(subject_name, [Option("custom.align", "left"), Option("custom.width", 180)])
         .override_by_name(
             "n",
             [
@@ -156,6 +158,7 @@ def rate_table(title: str, description: str, selector: str, subject: str, at: mo
         .override_by_name(
             "beyond target",
             [
+                Option("custom.width", 110),
                 Option("custom.cellOptions", {"type": "color-background", "mode": "basic"}),
                 colour_steps((None, "transparent"), (1e-9, BAD)),
                 Option(

@@ -68,10 +68,10 @@ def system() -> dashboard.Dashboard:
 def sections() -> list[tuple[str, int, list[AnyPanel]]]:
     return [
         ("Can the numbers be trusted?", 0, trust(1)),
-        ("What the numbers say: $window, ${family:text}", 5, measured(6)),
-        ("Which family is it? $rate, $window", 22, families(23)),
-        ("Claims, and what late outcomes made of it", 32, claims(33)),
-        ("What flows through, and which alerts were on", 42, [*flow(43)]),
+        ("What the numbers say: window $window, family ${family:text}", 5, measured(6)),
+        ("Which family is it? $rate, window $window", 23, families(24)),
+        ("Claims, and what late outcomes made of it", 33, claims(34)),
+        ("What flows through, and which alerts were on", 43, [*flow(44)]),
     ]
 
 
@@ -102,7 +102,7 @@ def trust(y: int) -> list[AnyPanel]:
         place(0, y, 4, 4),
     )
     behind = number(
-        "Event time behind the clock",
+        "Event time behind",
         "How far the slowest partition's watermark is behind the clock. Sessions newer than that are not counted yet. "
         "It is rightly large while history is read again; standing still is what raises the alert.",
         "s",
@@ -116,8 +116,8 @@ def trust(y: int) -> list[AnyPanel]:
         place(8, y, 4, 4),
     )
     dead = number(
-        "Dead letters in this time range",
-        "Records that could not be used, each kept with its reason. They are in no rate.",
+        "Dead letters",
+        "Of the time range shown. Records that could not be used, each kept with its reason. They are in no rate.",
         "none",
         place(12, y, 4, 4),
     )
@@ -129,7 +129,7 @@ def trust(y: int) -> list[AnyPanel]:
         place(16, y, 4, 4),
     )
     delay = number(
-        "Outcome counted, 95 % within",
+        "Outcomes counted within",
         "How long it takes from the arrival of an outcome until the verdict counts it, for 19 in 20 outcomes of this "
         "range. The gauges follow at the next scrape.",
         "s",
@@ -188,7 +188,7 @@ def measured(y: int) -> list[AnyPanel]:
         .no_value(NO_SESSIONS)
         .decimals(1)
         .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
-        .text(shared.VizTextDisplayOptions().title_size(15).value_size(34))
+        .text(shared.VizTextDisplayOptions().title_size(12).value_size(34))
         .with_target(now(f"({value}) and {same} (({beyond}) > 0)", "{{rate}}", "beyond"))
         .with_target(
             now(f"({value}) unless {same} (({beyond}) > 0) unless {same} (({inside}) >= 0)", "{{rate}}", "unsure")
@@ -205,16 +205,19 @@ def measured(y: int) -> list[AnyPanel]:
         "provisional. beyond target: by how much even the kindest end of the interval misses the target, or no.",
         CHOSEN_ALL_RATES,
         "rate",
-        place(0, y + 5, 12, 11),
+        place(0, y + 5, 12, 12),
     )
     history = (
-        shares(
-            "$rate of ${family:text}, with its 95 % interval, as known at the time",
+        lines(
+            "$rate with its 95 % interval, as known at the time (family: ${family:text})",
             f"{COHORT}, as it was known at each moment; late outcomes do not change the past here (they do in the "
-            "ClickHouse panel below). The band is the 95 % interval, the dashed line the target.",
-            place(12, y + 5, 12, 11),
+            "ClickHouse panel below). The band is the 95 % interval, the dashed line the target. "
+            "The axis shows only the part that is needed.",
+            "percentunit",
+            place(12, y + 5, 12, 12),
         )
-        .with_target(over_time(rate("ratio", CHOSEN), "$rate", "rate"))
+        .no_value(NO_SESSIONS)
+        .with_target(over_time(rate("ratio", CHOSEN), "{{rate}}", "rate"))
         .with_target(over_time(rate("lower_ratio", CHOSEN), "low", "low"))
         .with_target(over_time(rate("upper_ratio", CHOSEN), "high", "high"))
         .with_target(over_time(rate("target_ratio", CHOSEN), "target", "target"))
@@ -251,7 +254,7 @@ def families(y: int) -> list[AnyPanel]:
 def claims(y: int) -> list[AnyPanel]:
     gap = (
         shares(
-            "Claimed and verified completion of ${family:text}",
+            "Claimed and verified completion (family: ${family:text})",
             f"{COHORT}. claimed: the agent says it finished. verified: an independent system confirmed it; only of "
             "families whose contract has such a criterion. What lies between is claimed and not confirmed.",
             place(0, y, 12, 9),
@@ -267,7 +270,7 @@ def claims(y: int) -> list[AnyPanel]:
     )
     restated = (
         lines(
-            "$rate of ${family:text} by the hour in which sessions ended: the restated truth",
+            "$rate by the hour in which sessions ended: the restated truth (family: ${family:text})",
             "From ClickHouse, of the last 7 days. sessions: all that the rate is of; counted: those of them it "
             "counts, with every outcome that has arrived since. The newest hours are immature and may still change.",
             "short",
