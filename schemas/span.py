@@ -137,7 +137,7 @@ class TraceSpans(msgspec.Struct, array_like=True, frozen=True, tag="t"):
     conversation: str
     trace_id: bytes
     stamp: int
-    spans: list[tuple[int, bytes]]  # record time, encoded Span
+    spans: list[tuple[bytes, int, bytes]]  # span id, record time, encoded Span
 
 
 class TraceGone(msgspec.Struct, array_like=True, frozen=True, tag="g"):

@@ -1,0 +1,186 @@
+"""Compiled contracts and the book of those in force.
+
+A session is judged by the version in force at its start (RULES.md 31); a family that spans do not state is the one whose
+`applies_when` holds (13).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from pipeline.core.contracts.expressions import Expression, Truth
+from pipeline.core.timeline import HOUR, TimeRules, from_datetime, nanoseconds
+from schemas.contract import Contract, Criterion
+
+AGE_GRID_HOURS = (0, 1, 2, 4, 8, 12, 18, 24, 36, 48, 72)
+"""Source: STATISTICS.md section 0, the grid that was simulated; each family adds its own deadlines and window."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCriterion:
+    """A criterion with its expressions compiled; `deadline` in ns, None without one."""
+
+    id: str
+    check: Expression
+    fails_when: Expression | None
+    applies: Expression | None
+    deadline: int | None
+    required: bool
+    independent: bool
+    weight: float
+    stage: str
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledContract:
+    """A contract ready to judge by. Windows in ns; `horizon` is H of RULES.md 38."""
+
+    family: str
+    version: int
+    effective_from: int
+    criteria: tuple[CompiledCriterion, ...]
+    applies_when: Expression | None
+    claimed_when: Expression | None
+    refused_when: Expression | None
+    invalid_when: Expression | None
+    assume_claim: bool
+    escalated_tools: frozenset[str]
+    escalated_handoffs: tuple[str, ...]
+    approval_tools: frozenset[str]
+    reopen_window: int
+    resume_window: int
+    wait_window: int
+    closing_grace: int
+    targets: Mapping[str, float]
+    horizon: int
+    age_grid: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.family}@{self.version}"
+
+    def is_person(self, tool: str, target: str) -> bool:
+        """Whether a tool or hand-off target of these names reaches a person (RULES.md 20)."""
+        if tool in self.escalated_tools:
+            return True
+        return bool(target) and any(fnmatchcase(target, pattern) for pattern in self.escalated_handoffs)
+
+
+def compile_criterion(criterion: Criterion) -> CompiledCriterion:
+    return CompiledCriterion(
+        id=criterion.id,
+        check=Expression(criterion.check),
+        fails_when=Expression(criterion.fails_when) if criterion.fails_when else None,
+        applies=Expression(criterion.applies) if criterion.applies else None,
+        deadline=nanoseconds(criterion.deadline) if criterion.deadline is not None else None,
+        required=criterion.required,
+        independent=criterion.trust == "independent",
+        weight=criterion.weight,
+        stage=criterion.stage,
+        agent=criterion.agent,
+    )
+
+
+def compile_contract(contract: Contract, rules: TimeRules) -> CompiledContract:
+    """Compile; what the contract does not say comes from `rules`.
+
+    Raises:
+        ValueError: an expression does not parse.
+    """
+
+    def expression(source: str | None) -> Expression | None:
+        return Expression(source) if source else None
+
+    def window(given: Any, default: int) -> int:
+        return default if given is None else nanoseconds(given)
+
+    criteria = tuple(compile_criterion(one) for one in contract.criteria)
+    deadlines = [one.deadline for one in criteria if one.deadline is not None]
+    reopen_window = window(contract.reopen_window, rules.reopen_window)
+    horizon = max([reopen_window, *deadlines])
+    grid = {hours * HOUR for hours in AGE_GRID_HOURS if hours * HOUR <= horizon}
+    return CompiledContract(
+        family=contract.family,
+        version=contract.version,
+        effective_from=from_datetime(contract.effective_from) if contract.effective_from else 0,
+        criteria=criteria,
+        applies_when=expression(contract.applies_when),
+        claimed_when=expression(contract.claimed_when),
+        refused_when=expression(contract.refused_when),
+        invalid_when=expression(contract.invalid_when),
+        assume_claim=contract.assume_claim,
+        escalated_tools=frozenset(contract.escalated_when.tools),
+        escalated_handoffs=tuple(contract.escalated_when.handoffs),
+        approval_tools=frozenset(contract.approval_when.tools),
+        reopen_window=reopen_window,
+        resume_window=window(contract.resume_window, rules.resume_window),
+        wait_window=window(contract.wait_window, rules.wait_window),
+        closing_grace=window(contract.closing_grace, rules.closing_grace),
+        targets=dict(contract.targets),
+        horizon=horizon,
+        age_grid=tuple(sorted(grid | set(deadlines) | {reopen_window})),
+    )
+
+
+class ContractBook:
+    """All contracts, by family and time.
+
+    Raises:
+        ValueError: two versions of a family share a number or a moment.
+    """
+
+    def __init__(self, contracts: Iterable[CompiledContract]) -> None:
+        self._by_family: dict[str, list[CompiledContract]] = {}
+        self._by_name: dict[str, CompiledContract] = {}
+        for contract in contracts:
+            self._by_family.setdefault(contract.family, []).append(contract)
+            if contract.name in self._by_name:
+                raise ValueError(f"two contracts are {contract.name}")
+            self._by_name[contract.name] = contract
+        for family, versions in self._by_family.items():
+            versions.sort(key=lambda one: one.effective_from)
+            moments = [one.effective_from for one in versions]
+            if len(set(moments)) != len(moments):
+                raise ValueError(f"two versions of {family} take effect at the same time")
+
+    def __iter__(self) -> Any:
+        return iter(self._by_name.values())
+
+    @property
+    def families(self) -> list[str]:
+        return sorted(self._by_family)
+
+    def named(self, name: str) -> CompiledContract | None:
+        """The contract called `family@version`."""
+        return self._by_name.get(name)
+
+    def in_force(self, family: str, moment: int) -> CompiledContract | None:
+        """The version of `family` in force at `moment` (ns)."""
+        versions = self._by_family.get(family)
+        if not versions:
+            return None
+        index = bisect_right([one.effective_from for one in versions], moment)
+        return versions[index - 1] if index else None
+
+    def derive(self, values: Mapping[str, Any], moment: int) -> list[str]:
+        """The families whose `applies_when` holds for these variables at `moment`."""
+        found = []
+        for family in self._by_family:
+            contract = self.in_force(family, moment)
+            if contract is not None and contract.applies_when is not None:
+                if contract.applies_when.holds(values) is Truth.TRUE:
+                    found.append(family)
+        return sorted(found)
+
+    def longest_horizon(self, default: int) -> int:
+        """The largest H of all contracts, at least `default`."""
+        return max([default, *(one.horizon for one in self._by_name.values())])
+
+    def longest(self, name: str, default: int) -> int:
+        """The largest window called `name` (such as `wait_window`), at least `default`."""
+        return max([default, *(int(getattr(one, name)) for one in self._by_name.values())])

@@ -1,0 +1,154 @@
+"""Where one session ends and the next begins (RULES.md 7-14), in one pass over the runs of a conversation.
+
+```
+run arrives -> states another family?            -> next session      (rule 9)
+            -> resumes what waits?               -> same session, same turn (10)
+            -> after an explicit claim: past the grace and no mere thanks -> next (11)
+            -> quiet for longer than gap and resume window -> next    (12)
+            -> else the same session, a new turn
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pipeline.core.contracts.book import CompiledContract, ContractBook
+from pipeline.core.judging.claims import Claim, explicit_claim
+from pipeline.core.judging.facts import variables
+from pipeline.core.judging.views import CALLS, RunView, TraceView, runs_of
+from pipeline.core.timeline import TimeRules
+from schemas.span import Kind
+
+
+class FamilySource(StrEnum):
+    STATED = "stated"
+    DERIVED = "derived"
+    INHERITED = "inherited"
+    NONE = "no_contract"
+    AMBIGUOUS = "ambiguous_contract"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The task family of a session, where it comes from, and the contract that judges it."""
+
+    name: str
+    source: FamilySource
+    contract: CompiledContract | None
+
+
+@dataclass(slots=True)
+class Session:
+    """One session of the present cut. `turns` counts runs that do not resume another."""
+
+    runs: list[RunView] = field(default_factory=list)
+    turns: int = 0
+    family: Family = Family("", FamilySource.NONE, None)
+    claim: Claim | None = None
+
+    @property
+    def start(self) -> int:
+        return min(run.start for run in self.runs)
+
+    @property
+    def end(self) -> int:
+        return max(run.end for run in self.runs)
+
+    @property
+    def last_run(self) -> RunView:
+        """The one that ended last (ties: started last)."""
+        return max(self.runs, key=lambda run: (run.end, run.start, run.trace_id))
+
+    @property
+    def traces(self) -> list[TraceView]:
+        return [trace for run in self.runs for trace in (*run.traces, *run.idle_traces)]
+
+    def add(self, run: RunView, resumes: bool) -> None:
+        self.runs.append(run)
+        self.turns += not resumes
+
+
+def cut(traces: Iterable[TraceView], book: ContractBook, rules: TimeRules) -> list[Session]:
+    """The sessions of a conversation, first to last; empty when it has no work."""
+    sessions: list[Session] = []
+    for run in runs_of(traces):
+        current = sessions[-1] if sessions else None
+        if current is not None:
+            joins, resumes = _joins(current, run, rules)
+            if joins:
+                current.add(run, resumes)
+                _update(current, sessions[-2] if len(sessions) > 1 else None, book, rules)
+                continue
+        fresh = Session()
+        fresh.add(run, resumes=False)
+        sessions.append(fresh)
+        _update(fresh, current, book, rules)
+    return sessions
+
+
+def _update(session: Session, before: Session | None, book: ContractBook, rules: TimeRules) -> None:
+    session.family = family_of(session, before, book, rules)
+    session.claim = explicit_claim(session.runs, session.family.contract)
+
+
+def family_of(session: Session, before: Session | None, book: ContractBook, rules: TimeRules) -> Family:
+    """Rule 13: stated, else derived, else that of the session before within its reopen window, else none."""
+    start = session.start
+    for run in sorted(session.runs, key=lambda one: (one.start, one.trace_id)):
+        if run.stated_family:
+            return Family(run.stated_family, FamilySource.STATED, book.in_force(run.stated_family, start))
+    derived = book.derive(variables(session.runs, None), start)
+    if len(derived) == 1:
+        return Family(derived[0], FamilySource.DERIVED, book.in_force(derived[0], start))
+    if derived:
+        return Family("", FamilySource.AMBIGUOUS, None)
+    if before is not None and before.family.name:
+        contract = before.family.contract
+        window = contract.reopen_window if contract is not None else rules.reopen_window
+        if start - before.end <= window:
+            return Family(before.family.name, FamilySource.INHERITED, book.in_force(before.family.name, start))
+    return Family("", FamilySource.NONE, None)
+
+
+def _joins(session: Session, run: RunView, rules: TimeRules) -> tuple[bool, bool]:
+    """(same session, same turn) for the next run."""
+    contract = session.family.contract
+    stated = run.stated_family
+    own = session.family.name if session.family.source in (FamilySource.STATED, FamilySource.DERIVED) else ""
+    if stated and own and stated != own:
+        return False, False
+    if session.claim is None and _resumes(session, run, contract.wait_window if contract else rules.wait_window):
+        return True, True
+    if session.claim is not None:
+        grace = contract.closing_grace if contract else rules.closing_grace
+        if run.start - session.claim.time <= grace:
+            return True, False
+        window = contract.resume_window if contract else rules.resume_window
+        return _is_thanks(run) and run.start - session.claim.time <= window, False
+    quiet = max(rules.session_gap, contract.resume_window if contract else rules.resume_window)
+    return run.start - session.end <= quiet, False
+
+
+def _resumes(session: Session, run: RunView, wait_window: int) -> bool:
+    """Rule 10."""
+    if run.start - session.end > wait_window or not (run.has_model or any(one.has_model for one in session.runs)):
+        return False
+    last = session.last_run
+    if last.waits:
+        return True
+    first = run.first_leaf
+    return first is not None and first.kind in CALLS and not last.ended_in_known_answer
+
+
+def _is_thanks(run: RunView) -> bool:
+    """A run that does nothing and states nothing: the customer's closing word (rule 11)."""
+    for span in run.spans:
+        if span.kind in (Kind.TOOL, Kind.HANDOFF):
+            return False
+        said = span.said
+        if said is not None and (said.families or said.issues or said.keys or said.claim):
+            return False
+    return True

@@ -1,0 +1,100 @@
+"""Tool calls and hand-offs to people of a session (RULES.md 20, 22)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipeline.core.contracts.book import CompiledContract
+from pipeline.core.judging.views import TraceView, started_first
+from schemas.span import Control, Kind, Span
+
+HANDOFF_NAME = re.compile(r"^(.*-)?(transfer_to_|handoff|delegate work|ask question)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One tool call: how its last attempt that was not interrupted ended. `retries`: further attempts, interrupted ones not counted."""
+
+    tool: str
+    ok: bool
+    start: int
+    end: int
+    retries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """One hand-off to a person, as the spans say: `state` is accepted, failed or attempted."""
+
+    target: str
+    state: str
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    span: Span
+    failed: bool
+    interrupted: bool
+
+
+def tool_calls(traces: Iterable[TraceView], contract: CompiledContract | None) -> list[ToolCall]:
+    """The calls by start (rule 22). A tool that hands off to a person is a call too, unless its name says that it hands off."""
+    attempts = sorted(_attempts(traces, contract), key=lambda one: started_first(one.span))
+    by_call: dict[tuple[str, str], list[_Attempt]] = {}
+    calls: list[list[_Attempt]] = []
+    for attempt in attempts:
+        key = (attempt.span.call_id, attempt.span.tool)
+        open_call = by_call.get(key) if attempt.span.call_id else None
+        if open_call is not None and (open_call[-1].interrupted or open_call[-1].failed):
+            open_call.append(attempt)
+            continue
+        calls.append([attempt])
+        if attempt.span.call_id:
+            by_call[key] = calls[-1]
+    found = []
+    for tries in calls:
+        decided = [one for one in tries if not one.interrupted]
+        if decided:
+            last = decided[-1]
+            found.append(
+                ToolCall(last.span.tool, not last.failed, tries[0].span.start, last.span.end, len(decided) - 1)
+            )
+    return found
+
+
+def _attempts(traces: Iterable[TraceView], contract: CompiledContract | None) -> Iterable[_Attempt]:
+    for trace in traces:
+        for span in trace.outermost_calls:
+            if span.kind is Kind.HANDOFF and not _is_call(span, contract):
+                continue
+            nested = trace.nested(span)
+            interrupted = any(one.control is Control.INTERRUPT for one in nested)
+            yield _Attempt(span, any(one.failed for one in nested), interrupted)
+
+
+def _is_call(span: Span, contract: CompiledContract | None) -> bool:
+    if HANDOFF_NAME.match(span.tool or span.handoff_to):
+        return False
+    return contract is not None and bool(span.tool) and contract.is_person(span.tool, span.handoff_to)
+
+
+def handoffs_to_people(traces: Iterable[TraceView], contract: CompiledContract | None) -> list[Handoff]:
+    """Hand-offs to people by start (rule 20); without a contract nobody says who is a person."""
+    if contract is None:
+        return []
+    found = []
+    for trace in traces:
+        for span in trace.outermost_calls:
+            if contract.is_person(span.tool, span.handoff_to):
+                nested = trace.nested(span)
+                if any(one.failed for one in nested):
+                    state = "failed"
+                elif any(one.control is Control.INTERRUPT for one in nested):
+                    state = "attempted"
+                else:
+                    state = "accepted"
+                found.append((started_first(span), Handoff(span.handoff_to or span.tool, state, span.end)))
+    return [handoff for _, handoff in sorted(found, key=lambda one: one[0])]

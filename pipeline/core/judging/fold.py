@@ -1,0 +1,193 @@
+"""A partition's partials: the fold of its verdicts into counts per segment and cohort bucket (DESIGN.md 6, RULES.md 45-47).
+
+A verdict's contribution is a function of the verdict alone. Revising it takes the old contribution out and puts the new
+one in; what is sent is always the absolute count, so that sending it twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from pipeline.core.contracts.book import CompiledContract
+from schemas.segment import Cell, Dimensions, Partial, Rate
+from schemas.verdict import Completion, Verdict
+
+SYSTEM: tuple[str, Dimensions] = ("system", ())
+BucketKey = tuple[str, Dimensions, int]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_sealed = msgspec.msgpack.Decoder(tuple[BucketKey, list[tuple[str, str, list[int]]], dict[str, int]]).decode
+
+
+class Count(NamedTuple):
+    """What one session adds to one rate: `n` in the denominator, `good` in the numerator, `age` bucket of its event."""
+
+    rate: str
+    n: int
+    good: int
+    age: int | None
+
+
+class Contribution(msgspec.Struct, array_like=True, frozen=True):
+    """What one session adds, to which segments and bucket; kept with the session so that it can be taken out again."""
+
+    bucket: int
+    segments: tuple[tuple[str, Dimensions], ...]
+    stratum: str
+    counts: tuple[tuple[str, int, int, int], ...]  # rate, n, good, age (-1: no event)
+    states: tuple[str, ...]
+
+
+def contribution(verdict: Verdict, contract: CompiledContract | None, width: int) -> Contribution:
+    """The contribution of a verdict.
+
+    Args:
+        width: of the cohort bucket, ns.
+    """
+    bucket = verdict.end // width * width
+    if verdict.deleted or not verdict.terminal:
+        return Contribution(bucket, (SYSTEM,), "", (), ("open",) if not verdict.deleted else ())
+    counts = [(one.rate, one.n, one.good, -1 if one.age is None else one.age) for one in _counts(verdict, contract)]
+    segments = [SYSTEM]
+    if verdict.family:
+        segments.append(("family", (("family", verdict.family),)))
+    return Contribution(bucket, tuple(segments), verdict.contract, tuple(counts), tuple(_states(verdict)))
+
+
+def _counts(verdict: Verdict, contract: CompiledContract | None) -> Iterable[Count]:
+    if not verdict.invalid:
+        yield Count(Rate.TOOL_SUCCESS, verdict.tool_calls, verdict.tool_calls_ok, None)
+        yield Count(Rate.ATTRIBUTION, 1, int(verdict.attributed), None)
+    if not verdict.eligible or contract is None:
+        return
+    grid = contract.age_grid
+
+    def age(moment: int) -> int:
+        return bisect_left(grid, max(0, moment - verdict.end))
+
+    complete = verdict.completion is Completion.COMPLETE
+    yield Count(Rate.COMPLETION, 1, int(complete), age(verdict.completed_at) if complete else None)
+    yield Count(Rate.CLAIMED_COMPLETION, 1, int(bool(verdict.claimed)), None)
+    if verdict.verified is not None:
+        yield Count(
+            Rate.VERIFIED_COMPLETION, 1, int(verdict.verified), age(verdict.verified_at) if verdict.verified else None
+        )
+    failed = verdict.resolution_failed_at
+    yield Count(Rate.RESOLUTION, 1, int(verdict.resolved), age(failed) if failed else None)
+    if verdict.confirmed is not None:
+        yield Count(Rate.CONFIRMED_RESOLUTION, 1, int(verdict.confirmed), None)
+    if verdict.claimed:
+        yield Count(Rate.REOPEN, 1, int(verdict.reopened), age(verdict.reopened_at) if verdict.reopened else None)
+    yield Count(Rate.ESCALATION, 1, int(verdict.escalated), age(verdict.escalated_at) if verdict.escalated else None)
+    abandoned = verdict.terminal_reason == "abandoned"
+    lost = verdict.end if abandoned else verdict.handoff_at
+    yield Count(Rate.CONTAINMENT, 1, int(not lost), age(lost) if lost else None)
+
+
+def _states(verdict: Verdict) -> Iterable[str]:
+    yield "judged"
+    if verdict.eligible:
+        yield "eligible"
+        yield verdict.completion.value
+        if verdict.claimed:
+            yield f"claimed_{verdict.claimed}"
+    yield f"ended_{verdict.terminal_reason}"
+    if verdict.family_source in ("no_contract", "ambiguous_contract", "inherited"):
+        yield verdict.family_source
+    elif not verdict.contract:
+        yield "no_contract"
+    for name, holds in (("follow_up", verdict.follow_up), ("unattributed", not verdict.attributed)):
+        if holds:
+            yield name
+
+
+class BucketCounts(msgspec.Struct):
+    """The mutable counts of one (segment, bucket)."""
+
+    cells: dict[tuple[str, str], list[int]] = {}  # (rate, stratum) -> [n, good, events by age...]
+    states: dict[str, int] = {}
+
+
+class Fold:
+    """All partials of one partition; `changed` are those that differ from what was sent.
+
+    It is rebuilt from the contributions that sessions keep; those of sealed sessions, which left the state, are kept
+    apart as `sealed`, already summed.
+    """
+
+    __slots__ = ("buckets", "changed", "sealed", "sealed_changed")
+
+    def __init__(self) -> None:
+        self.buckets: dict[BucketKey, BucketCounts] = {}
+        self.sealed: dict[BucketKey, BucketCounts] = {}
+        self.sealed_changed: set[BucketKey] = set()
+        self.changed: set[BucketKey] = set()
+
+    def add(self, one: Contribution, sign: int) -> None:
+        """Put a contribution in (+1) or take it out (-1)."""
+        for cube, dimensions in one.segments:
+            key = (cube, dimensions, one.bucket)
+            self.changed.add(key)
+            _count_in(self.buckets.setdefault(key, BucketCounts({}, {})), one, sign)
+
+    def seal(self, one: Contribution) -> None:
+        """Its session leaves the state; what it counts stays."""
+        for cube, dimensions in one.segments:
+            key = (cube, dimensions, one.bucket)
+            self.sealed_changed.add(key)
+            _count_in(self.sealed.setdefault(key, BucketCounts({}, {})), one, +1)
+
+    def dump_sealed(self, key: BucketKey) -> bytes:
+        counts = self.sealed[key]
+        return _encode((key, [(*name, cell) for name, cell in sorted(counts.cells.items())], counts.states))
+
+    def load_sealed(self, state: bytes) -> None:
+        (cube, dimensions, bucket), cells, states = _decode_sealed(state)
+        key = (cube, dimensions, bucket)
+        for store in (self.sealed, self.buckets):
+            counts = store.setdefault(key, BucketCounts({}, {}))
+            for rate, stratum, cell in cells:
+                _add_cell(counts.cells.setdefault((rate, stratum), []), cell)
+            for state_name, n in states.items():
+                counts.states[state_name] = counts.states.get(state_name, 0) + n
+
+    def partial(self, key: BucketKey, width: int, owner: int, version: int) -> Partial:
+        """The absolute counts of one bucket; empty cells are left out, so an emptied bucket is sent as zeros."""
+        cube, dimensions, bucket = key
+        counts = self.buckets[key]
+        cells = tuple(
+            Cell(rate, stratum, cell[0], cell[1], tuple(cell[2:]))
+            for (rate, stratum), cell in sorted(counts.cells.items())
+            if any(cell)
+        )
+        states = {name: n for name, n in sorted(counts.states.items()) if n}
+        return Partial(cube, dimensions, bucket, width, owner, version, cells, states)
+
+    def forget_empty(self, key: BucketKey) -> bool:
+        """Drop a bucket in which nothing counts any more, after its zeros were sent."""
+        counts = self.buckets[key]
+        if any(any(cell) for cell in counts.cells.values()) or any(counts.states.values()):
+            return False
+        del self.buckets[key]
+        return True
+
+
+def _add_cell(into: list[int], cell: list[int]) -> None:
+    into.extend([0] * (len(cell) - len(into)))
+    for index, n in enumerate(cell):
+        into[index] += n
+
+
+def _count_in(counts: BucketCounts, one: Contribution, sign: int) -> None:
+    for rate, n, good, age in one.counts:
+        cell = [sign * n, sign * good]
+        if age >= 0:
+            cell += [0] * age + [sign]
+        _add_cell(counts.cells.setdefault((rate, one.stratum), []), cell)
+    for state in one.states:
+        counts.states[state] = counts.states.get(state, 0) + sign

@@ -1,0 +1,289 @@
+"""The verdict of a session: a pure function of its spans, its outcomes, its contract and the watermark (RULES.md 15-47)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.core.contracts.expressions import Truth
+from pipeline.core.judging.attach import Proof, Via, attach
+from pipeline.core.judging.boundaries import FamilySource, Session
+from pipeline.core.judging.calls import Handoff, ToolCall, handoffs_to_people, tool_calls
+from pipeline.core.judging.criteria import judge_criterion
+from pipeline.core.judging.facts import distinct_resources, usage_of, variables
+from pipeline.core.judging.reopen import Claimed, reopened_by
+from pipeline.core.timeline import TimeRules
+from schemas.outcome import Outcome, OutcomeKind
+from schemas.span import Span
+from schemas.verdict import Completion, CriterionVerdict, Status, Verdict
+
+UNATTRIBUTED = "trace:"
+
+
+@dataclass(slots=True)
+class Case:
+    """A session with everything its verdict needs, computed once."""
+
+    session: Session
+    proof: Proof
+    spans: list[Span]
+    calls: list[ToolCall]
+    handoffs: list[Handoff]
+    values: dict[str, Any]
+    end: int
+    terminal: bool
+    refused: bool
+    invalid: bool
+    claimed: str
+    raised: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """All verdicts of a conversation, and what to count beside them."""
+
+    verdicts: list[Verdict]
+    waiting: int
+    raised: int
+    next_due: int
+
+
+def judge_conversation(
+    tenant: str,
+    conversation: str,
+    sessions: Sequence[Session],
+    outcomes: Mapping[tuple[str, str], tuple[Outcome, Sequence[Via]]],
+    rules: TimeRules,
+    watermark: int,
+) -> Judged:
+    """Judge every session of a conversation at `watermark` (ns).
+
+    Returns:
+        the verdicts in order of ordinal, without version and revision; how many outcomes wait for a session; how many
+        expressions raised; the next event time at which time alone may change a verdict (0: never).
+    """
+    proofs, waiting = attach(outcomes, sessions, rules)
+    cases = [_case(session, proof, rules, watermark) for session, proof in zip(sessions, proofs, strict=True)]
+    claims = [Claimed(case.claimed, _issues(case.spans)) for case in cases]
+    reopened, answers = reopened_by(sessions, claims, rules)
+    verdicts = [
+        _verdict(tenant, conversation, index, case, reopened.get(index), answers.get(index), rules, watermark)
+        for index, case in enumerate(cases)
+    ]
+    due = [moment for case, one in zip(cases, verdicts, strict=True) for moment in _moments(case, one, rules)]
+    later = [moment for moment in due if moment >= watermark]
+    return Judged(verdicts, waiting, sum(case.raised for case in cases), min(later) + 1 if later else 0)
+
+
+def _case(session: Session, proof: Proof, rules: TimeRules, watermark: int) -> Case:
+    contract = session.family.contract
+    traces = session.traces
+    spans = [span for trace in traces for span in trace.spans]
+    end = session.end
+    grace = contract.closing_grace if contract else rules.closing_grace
+    closes = session.claim.time + grace if session.claim is not None else end + rules.session_gap
+    values = variables(session.runs, contract)
+    handoffs = handoffs_to_people(traces, contract)
+    raised = 0
+    refused = bool(proof.of(OutcomeKind.REFUSAL, end + rules.retention))
+    invalid = bool(proof.of(OutcomeKind.INVALIDATE, end + rules.retention))
+    if contract is not None:
+        if contract.refused_when is not None:
+            answer = contract.refused_when.holds(values)
+            refused, raised = refused or answer is Truth.TRUE, raised + (answer is Truth.RAISED)
+        if contract.invalid_when is not None:
+            for resource in distinct_resources(spans):
+                answer = contract.invalid_when.holds({**values, "resource": dict(resource)})
+                invalid, raised = invalid or answer is Truth.TRUE, raised + (answer is Truth.RAISED)
+    case = Case(
+        session=session,
+        proof=proof,
+        spans=spans,
+        calls=tool_calls(traces, contract),
+        handoffs=handoffs,
+        values=values,
+        end=end,
+        terminal=watermark > closes,
+        refused=refused,
+        invalid=invalid,
+        claimed="",
+        raised=raised,
+    )
+    case.claimed = _claimed(case, rules, watermark)
+    case.values["session"].update(turns=session.turns, handoffs=len(handoffs), claimed=bool(case.claimed))
+    return case
+
+
+def _claimed(case: Case, rules: TimeRules, watermark: int) -> str:
+    """`explicit`, `assumed` (rule 16) or nothing."""
+    session, contract = case.session, case.session.family.contract
+    if session.claim is not None:
+        return "explicit" if session.claim.value == "completed" else ""
+    if contract is None or not contract.assume_claim:
+        return ""
+    quiet = max(rules.session_gap, contract.resume_window)
+    last = session.last_run
+    handed_over = any(one.state == "accepted" for one in case.handoffs)
+    if watermark > case.end + quiet and last.is_answer and not last.error_at_end and not handed_over:
+        return "" if case.refused else "assumed"
+    return ""
+
+
+def _verdict(
+    tenant: str,
+    conversation: str,
+    index: int,
+    case: Case,
+    reopened_at: int | None,
+    answered: int | None,
+    rules: TimeRules,
+    watermark: int,
+) -> Verdict:
+    session, proof, contract, end = case.session, case.proof, case.session.family.contract, case.end
+    horizon = end + (contract.horizon if contract else rules.reopen_window)
+    window = end + (contract.reopen_window if contract else rules.reopen_window)
+    criteria = tuple(
+        judge_criterion(one, case.values, proof, end, case.terminal, watermark)
+        for one in (contract.criteria if contract else ())
+    )
+    completion, completed_at = _completion(criteria, case)
+    verified, verified_at = _verified(criteria, completion, completed_at)
+
+    escalations = proof.of(OutcomeKind.ESCALATION, horizon)
+    accepted = [max(end, one.event_time) for one in escalations if one.data.get("state", "accepted") == "accepted"]
+    accepted += [end for one in case.handoffs if one.state == "accepted"]
+    reopenings = [one.event_time for one in proof.of(OutcomeKind.REOPEN, window)]
+    reopenings += [reopened_at] if reopened_at is not None else []
+    answers = [one for one in proof.of(OutcomeKind.RESOLUTION, horizon) if isinstance(one.data.get("confirmed"), bool)]
+    confirmed = bool(answers[-1].data["confirmed"]) if answers else None
+    claim = session.claim.value if session.claim is not None else ""
+    attempted = [max(end, one.event_time) for one in escalations]
+    attempted += [end] if case.handoffs or claim == "escalated" else []
+
+    eligible = (
+        case.terminal
+        and contract is not None
+        and session.family.source is not FamilySource.INHERITED
+        and not case.refused
+        and not case.invalid
+    )
+    failures = [one.failed_at for one in criteria if one.required and one.status in (Status.FAILED, Status.ERROR)]
+    failures += accepted + reopenings + ([answers[-1].event_time] if confirmed is False else [])
+    not_resolved = completion is not Completion.COMPLETE or failures
+    flags = [flag for flag, given in (("truncated", any(one.truncated for one in session.traces)),) if given]
+    applicable = [one for one in criteria if one.status is not Status.NOT_APPLICABLE]
+    weight = sum(one.weight for one in applicable)
+    passed = sum(one.weight for one in applicable if one.status is Status.PASSED)
+    known = proof.evidence_until(horizon)
+    return Verdict(
+        tenant=tenant,
+        conversation=conversation,
+        ordinal=index + 1,
+        as_of=watermark,
+        trace_ids=tuple(sorted(one.trace_id.hex() for one in session.traces)),
+        start=session.start,
+        end=end,
+        attributed=not conversation.startswith(UNATTRIBUTED),
+        family=session.family.name,
+        family_source=session.family.source.value,
+        contract=contract.name if contract else "",
+        claim=claim,
+        claimed=case.claimed,
+        claimed_at=session.claim.time if session.claim is not None else end if case.claimed else 0,
+        terminal=case.terminal,
+        terminal_reason=_terminal_reason(case, bool(accepted)),
+        completion=completion if contract else Completion.NONE,
+        completed_at=completed_at,
+        verified=verified,
+        verified_at=verified_at,
+        criteria=criteria,
+        score=passed / weight if weight else None,
+        escalated=bool(accepted),
+        escalated_at=min(accepted, default=0),
+        handoff_attempted=bool(attempted),
+        handoff_at=min(attempted, default=0),
+        reopened=bool(reopenings),
+        reopened_at=min(reopenings, default=0),
+        reopens=answered + 1 if answered is not None else 0,
+        follow_up=index > 0 and answered is None,
+        confirmed=confirmed,
+        confirmed_at=answers[-1].event_time if answers else 0,
+        refused=case.refused,
+        refused_claimed=claim == "refused",
+        invalid=case.invalid,
+        eligible=eligible,
+        resolved=eligible and not not_resolved,
+        resolution_failed_at=max(end, min(failures)) if failures else 0,
+        runs=len(session.runs),
+        turns=session.turns,
+        tool_calls=len(case.calls),
+        tool_calls_ok=sum(one.ok for one in case.calls),
+        errors=case.values["session"]["errors"],
+        retries=case.values["session"]["retries"],
+        tokens=usage_of(session.traces),
+        agents=tuple(case.values["session"]["agents"]),
+        tools=tuple(case.values["session"]["tools"]),
+        models=tuple(case.values["session"]["models"]),
+        subject=next((s.said.subject for s in case.spans if s.said is not None and s.said.subject), ""),
+        issues=tuple(sorted(_issues(case.spans))),
+        flags=tuple(flags),
+        evidence={name: (one.value, one.time) for name, one in sorted(known.items())},
+    )
+
+
+def _issues(spans: Sequence[Span]) -> frozenset[str]:
+    return frozenset(issue for span in spans if span.said is not None for issue in span.said.issues)
+
+
+def _completion(criteria: Sequence[CriterionVerdict], case: Case) -> tuple[Completion, int]:
+    """Rule 30, and since when it is complete: the latest pass time of the required criteria (rule 47)."""
+    required = [one for one in criteria if one.required and one.status is not Status.NOT_APPLICABLE]
+    if any(one.status in (Status.FAILED, Status.ERROR) for one in required):
+        return Completion.INCOMPLETE, 0
+    if any(one.status is Status.PENDING for one in required) or not case.terminal:
+        return Completion.PENDING, 0
+    return Completion.COMPLETE, max([case.end, *(one.passed_at for one in required)])
+
+
+def _verified(
+    criteria: Sequence[CriterionVerdict], completion: Completion, completed_at: int
+) -> tuple[bool | None, int]:
+    """Rule 30: complete, and every applicable independent criterion passed; None where none applies."""
+    independent = [one for one in criteria if one.independent and one.status is not Status.NOT_APPLICABLE]
+    if not independent:
+        return None, 0
+    if completion is Completion.COMPLETE and all(one.status is Status.PASSED for one in independent):
+        return True, max([completed_at, *(one.passed_at for one in independent)])
+    return False, 0
+
+
+def _terminal_reason(case: Case, escalated: bool) -> str:
+    """Rule 21, the first that holds; empty while the session is open."""
+    if not case.terminal:
+        return ""
+    session, last = case.session, case.session.last_run
+    contract = session.family.contract
+    waits_for_person = last.waits and last.waits_for_person(contract)
+    reasons = (
+        ("invalid", case.invalid),
+        ("refused", case.refused),
+        ("escalated", escalated),
+        ("claimed_failed", session.claim is not None and session.claim.value == "failed"),
+        ("completed", bool(case.claimed)),
+        ("failed", last.error_at_end),
+        ("timed_out", waits_for_person),
+        ("abandoned", last.waits and not waits_for_person),
+    )
+    return next((name for name, holds in reasons if holds), "ended")
+
+
+def _moments(case: Case, verdict: Verdict, rules: TimeRules) -> list[int]:
+    """Event times after which the passing of time alone may change the verdict."""
+    session, contract = case.session, case.session.family.contract
+    grace = contract.closing_grace if contract else rules.closing_grace
+    moments = [session.claim.time + grace if session.claim is not None else case.end + rules.session_gap]
+    if contract is not None and session.claim is None:
+        moments.append(case.end + max(rules.session_gap, contract.resume_window))
+    moments += [one.deadline for one in verdict.criteria if one.deadline and one.status is Status.PENDING]
+    return moments

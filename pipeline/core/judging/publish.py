@@ -1,0 +1,146 @@
+"""What stage 4 sends: verdicts that differ from what was sent before, tombstones for leftovers, rows, partials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+
+import msgspec
+
+from pipeline.core.contracts.book import ContractBook
+from pipeline.core.effects import Outbox, Result, Versions
+from pipeline.core.judging.accept import SettledGuard, SpanKey
+from pipeline.core.judging.fold import Fold, contribution
+from pipeline.core.judging.reasons import changes, reason
+from pipeline.core.judging.rows import as_json, outcome_row, revision_row, step_row, verdict_rows
+from pipeline.core.judging.state import Conversation, Published
+from pipeline.core.timeline import TimeRules
+from schemas.outcome import Attached
+from schemas.segment import Dimensions
+from schemas.span import Span
+from schemas.topics import Topic, partition_of
+from schemas.verdict import Verdict
+from schemas.wire import DeadLetter, Keyed
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_verdict = msgspec.msgpack.Decoder(Verdict).decode
+_decode_span = msgspec.msgpack.Decoder(Span).decode
+
+
+class Publisher:
+    """Writes to the step's outbox; keeps in `Conversation.published` what was sent."""
+
+    def __init__(
+        self,
+        partition: int,
+        partitions: int,
+        book: ContractBook,
+        rules: TimeRules,
+        outbox: Outbox,
+        versions: Versions,
+        fold: Fold,
+    ) -> None:
+        self._partition, self._partitions, self._book, self._rules = partition, partitions, book, rules
+        self._outbox, self._versions, self._fold = outbox, versions, fold
+        self._guard = SettledGuard(book, rules)
+
+    def publish(self, conversation: Conversation, verdicts: Sequence[Verdict], watermark: int) -> None:
+        """Send every ordinal whose content changed, and a tombstone for each that the cut no longer has."""
+        published = conversation.published
+        for index, verdict in enumerate(verdicts):
+            if index == len(published):
+                published.append(Published(0, b"", b"", None))
+            self._revise(conversation, index, msgspec.structs.replace(verdict, as_of=0), watermark)
+        for index in range(len(verdicts), len(published)):
+            if published[index].verdict:
+                gone = Verdict(conversation.tenant, conversation.name, index + 1, deleted=True)
+                self._revise(conversation, index, gone, watermark)
+        conversation.causes = []
+
+    def _revise(self, conversation: Conversation, index: int, verdict: Verdict, watermark: int) -> None:
+        known = conversation.published[index]
+        content = _encode(verdict)
+        digest = blake2b(content, digest_size=16).digest()
+        if digest == known.digest:
+            return
+        before = _decode_verdict(known.verdict) if known.verdict else None
+        judged = verdict.terminal or verdict.deleted or (before is not None and before.terminal)
+        revision = known.revision + (1 if judged else 0)
+        changed = changes(before, verdict)
+        sent = msgspec.structs.replace(
+            verdict,
+            version=self._versions.next(),
+            revision=revision,
+            as_of=watermark,
+            reason=reason(conversation.causes, changed),
+        )
+        if before is not None and before.terminal and self._guard.is_settled(before.end, watermark):
+            self._outbox.count(Result.NOTED, "restated")
+        if known.contribution is not None:
+            self._fold.add(known.contribution, -1)
+        added = None
+        if not verdict.deleted:
+            added = contribution(verdict, self._book.named(verdict.contract), self._rules.bucket)
+            self._fold.add(added, +1)
+        conversation.published[index] = Published(revision, digest, b"" if verdict.deleted else content, added)
+        self._send(sent, changed if judged else None, watermark)
+
+    def _send(self, verdict: Verdict, changed: list[str] | None, watermark: int) -> None:
+        document = as_json(verdict)
+        key = f"{verdict.tenant}\0{verdict.conversation}\0{verdict.ordinal}".encode()
+        self._outbox.send(Topic.VERDICTS, self._partition, Keyed(key, document))
+        for row in verdict_rows(verdict, self._guard.is_settled(verdict.end, watermark)):
+            self._outbox.send(Topic.ROWS, self._partition, row)
+        if changed is not None:
+            self._outbox.send(Topic.ROWS, self._partition, revision_row(verdict, changed, document))
+
+    def repeat(self, conversation: Conversation) -> None:
+        """Send what holds once more, with higher versions, and overrule ordinals that a dead worker may have sent."""
+        for index in range(max(len(conversation.published), len(conversation.traces))):
+            known = conversation.published[index] if index < len(conversation.published) else None
+            if known is not None and known.verdict:
+                verdict = msgspec.structs.replace(_decode_verdict(known.verdict), revision=known.revision)
+            else:
+                revision = known.revision if known is not None else 0
+                verdict = Verdict(conversation.tenant, conversation.name, index + 1, deleted=True, revision=revision)
+            self._send(msgspec.structs.replace(verdict, version=self._versions.next()), None, 0)
+
+    def steps(self, conversation: Conversation, spans: Iterable[SpanKey]) -> None:
+        for trace_id, span_id in spans:
+            held = conversation.traces.get(trace_id)
+            if held is not None and span_id in held.spans:
+                span = _decode_span(held.spans[span_id][1])
+                row = step_row(conversation.name, span, self._versions.next())
+                self._outbox.send(Topic.ROWS, self._partition, row)
+
+    def outcome_row(self, conversation: Conversation, record: Attached) -> None:
+        self._outbox.send(Topic.ROWS, self._partition, outcome_row(record, self._versions.next()))
+
+    def send_partials(self, keys: Iterable[tuple[str, Dimensions, int]]) -> None:
+        for key in keys:
+            cube, dimensions, _ = key
+            target = partition_of(self._partitions, cube, *(part for pair in dimensions for part in pair))
+            partial = self._fold.partial(key, self._rules.bucket, self._partition, self._versions.next())
+            self._outbox.send(Topic.PARTIALS, target, partial)
+
+    def settled(self, conversation: Conversation, refused: Sequence[SpanKey]) -> None:
+        """Spans that came after their session had settled."""
+        self._outbox.count(Result.DEAD_LETTERED, "settled", len(refused))
+        by_trace: dict[bytes, int] = {}
+        for trace_id, _ in refused:
+            by_trace[trace_id] = by_trace.get(trace_id, 0) + 1
+        for trace_id, n in by_trace.items():
+            detail = f"{n} spans of a trace whose session had settled when they came"
+            self._dead_letter(conversation.tenant, "settled", detail, trace_id.hex())
+
+    def expired(self, conversation: Conversation) -> None:
+        """Outcomes that waited for a session until their retention was over."""
+        self._outbox.count(Result.DEAD_LETTERED, "no_session", conversation.waiting)
+        detail = f"{conversation.waiting} outcomes waited for a session of their conversation until retention was over"
+        self._dead_letter(conversation.tenant, "no_session", detail, "")
+
+    def _dead_letter(self, tenant: str, why: str, detail: str, trace_id: str) -> None:
+        letter = DeadLetter(why, detail, Topic.SESSION_EVENTS, self._partition, -1, 0, 0, tenant, trace_id)
+        self._outbox.send(
+            Topic.DEAD_LETTERS, self._partition, Keyed(Topic.SESSION_EVENTS.encode(), msgspec.json.encode(letter))
+        )

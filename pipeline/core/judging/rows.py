@@ -1,0 +1,167 @@
+"""Verdicts as rows for ClickHouse and as JSON for other systems; the column order is `schemas.rows.TABLES`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from pipeline.core.timeline import to_text
+from schemas.outcome import Attached
+from schemas.rows import TABLES
+from schemas.span import Span
+from schemas.verdict import Verdict
+from schemas.wire import Row
+
+TIMES = frozenset(
+    {"as_of", "start", "end", "claimed_at", "completed_at", "verified_at", "escalated_at", "handoff_at", "reopened_at",
+     "confirmed_at", "resolution_failed_at", "passed_at", "failed_at", "deadline"}
+)  # fmt: skip
+
+
+def as_json(verdict: Verdict) -> bytes:
+    """The verdict as JSON; times in ISO 8601, null where there is none."""
+    return msgspec.json.encode(readable(msgspec.to_builtins(verdict)))
+
+
+def readable(data: dict[str, Any]) -> dict[str, Any]:
+    """Nanoseconds become text; what `evidence` says becomes {value, at}."""
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        if name in TIMES:
+            found[name] = to_text(value) if value else None
+        elif name == "criteria":
+            found[name] = [readable(one) for one in value]
+        elif name == "evidence":
+            found[name] = {key: {"value": one[0], "at": to_text(one[1])} for key, one in value.items()}
+        else:
+            found[name] = value
+    return found
+
+
+def _row(table: str, values: dict[str, Any]) -> Row:
+    return Row(table, [values[column] for column in TABLES[table]])
+
+
+def verdict_rows(verdict: Verdict, settled: bool) -> Iterable[Row]:
+    """Rows of `verdicts` and `criteria`."""
+    values = {name: getattr(verdict, name) for name in Verdict.__struct_fields__}
+    values.update(
+        is_deleted=int(verdict.deleted),
+        bucket=verdict.end,
+        contract_version=verdict.contract,
+        completion=verdict.completion.value,
+        input_tokens=verdict.tokens[0],
+        output_tokens=verdict.tokens[1],
+        cached_tokens=verdict.tokens[2],
+        settled=int(settled),
+    )
+    for name in (
+        "attributed",
+        "escalated",
+        "handoff_attempted",
+        "reopened",
+        "follow_up",
+        "refused",
+        "invalid",
+        "eligible",
+        "resolved",
+    ):
+        values[name] = int(values[name])
+    for name in ("verified", "confirmed"):
+        values[name] = None if values[name] is None else int(values[name])
+    for name in ("agents", "models", "tools", "trace_ids", "flags", "issues"):
+        values[name] = list(values[name])
+    yield _row("verdicts", values)
+    for one in verdict.criteria:
+        yield _row(
+            "criteria",
+            {
+                "tenant": verdict.tenant,
+                "conversation": verdict.conversation,
+                "ordinal": verdict.ordinal,
+                "version": verdict.version,
+                "is_deleted": int(verdict.deleted),
+                "criterion": one.id,
+                "required": int(one.required),
+                "independent": int(one.independent),
+                "weight": one.weight,
+                "status": one.status.value,
+                "reason": one.reason.value,
+                "passed_at": one.passed_at,
+                "deadline": one.deadline,
+                "stage": one.stage,
+                "agent": one.agent,
+            },
+        )
+
+
+def revision_row(verdict: Verdict, changed: list[str], document: bytes) -> Row:
+    """A row of `revisions`: every one ever published, with its reason."""
+    return _row(
+        "revisions",
+        {
+            "tenant": verdict.tenant,
+            "conversation": verdict.conversation,
+            "ordinal": verdict.ordinal,
+            "revision": verdict.revision,
+            "version": verdict.version,
+            "is_deleted": 0,
+            "as_of": verdict.as_of,
+            "reason": verdict.reason,
+            "changed": msgspec.json.encode(changed).decode(),
+            "verdict": document.decode(),
+        },
+    )
+
+
+def outcome_row(record: Attached, version: int) -> Row:
+    one = record.outcome
+    return _row(
+        "outcomes",
+        {
+            "tenant": record.tenant,
+            "conversation": record.conversation,
+            "source": record.source,
+            "event_id": record.event_id,
+            "via": "=".join(part for part in record.via if part),
+            "version": version,
+            "is_deleted": int(one is None),
+            "event_version": one.event_version if one else 0,
+            "event_time": one.event_time if one else 0,
+            "kind": one.kind.value if one else "",
+            "data": msgspec.json.encode(one.data if one else {}).decode(),
+            "from_agent": int(one.from_agent) if one else 0,
+        },
+    )
+
+
+def step_row(conversation: str, span: Span, version: int) -> Row:
+    """A row of `agent_steps`."""
+    return _row(
+        "agent_steps",
+        {
+            "tenant": span.tenant,
+            "conversation": conversation,
+            "trace_id": span.trace_id.hex(),
+            "span_id": span.span_id.hex(),
+            "version": version,
+            "is_deleted": 0,
+            "parent_id": span.parent_id.hex(),
+            "start": span.start,
+            "end": span.end,
+            "kind": span.kind.value,
+            "name": span.name,
+            "agent": span.agent,
+            "tool": span.tool,
+            "call_id": span.call_id,
+            "model": span.model,
+            "failed": int(span.failed),
+            "control": span.control.value,
+            "input_tokens": span.tokens[0],
+            "output_tokens": span.tokens[1],
+            "cached_tokens": span.tokens[2],
+            "flags": span.flags,
+        },
+    )

@@ -1,0 +1,62 @@
+"""What stage 4 keeps of a conversation. Everything that moves this state is in `step.py`; the rest reads it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pipeline.core.judging.attach import Via
+from pipeline.core.judging.fold import Contribution
+from schemas.outcome import Outcome
+
+
+class HeldTrace(msgspec.Struct, array_like=True):
+    """A trace: the highest stamp heard, whether it was taken away at that stamp, and its spans, packed.
+
+    Args:
+        spans: span id -> (record time, encoded `Span`).
+    """
+
+    stamp: int
+    gone: bool = False
+    spans: dict[bytes, tuple[int, bytes]] = {}
+
+
+class HeldOutcome(msgspec.Struct, array_like=True):
+    """An outcome identity: by each way it may come, the highest stamp and its content then (None: withdrawn)."""
+
+    ways: list[tuple[Via, int, Outcome | None]] = []
+
+    def newest(self) -> Outcome | None:
+        """The content that holds: the newest version that any way carries (equal over the ways, unless one is behind)."""
+        found = [outcome for _, _, outcome in self.ways if outcome is not None]
+        return max(found, key=lambda one: one.order, default=None)
+
+    def vias(self) -> list[Via]:
+        return sorted(via for via, _, outcome in self.ways if outcome is not None)
+
+
+class Published(msgspec.Struct, array_like=True):
+    """One ordinal as it was last sent: its revision, content and contribution."""
+
+    revision: int
+    digest: bytes
+    verdict: bytes  # encoded Verdict; empty after a tombstone
+    contribution: Contribution | None
+
+
+class Conversation(msgspec.Struct, array_like=True):
+    """A conversation.
+
+    Args:
+        causes: what changed since the last publication, for the revision's reason.
+        settled_before: spans of sessions that end before this are settled (ns).
+    """
+
+    tenant: str
+    name: str
+    traces: dict[bytes, HeldTrace] = {}
+    outcomes: dict[str, HeldOutcome] = {}  # "source\0event_id"
+    published: list[Published] = []
+    causes: list[str] = []
+    due: int = 0
+    waiting: int = 0

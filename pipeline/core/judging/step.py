@@ -1,0 +1,305 @@
+"""Stage 4 for one partition: everything that moves a conversation's state.
+
+```
+spans, moves, outcomes --apply--> conversation touched --publish--> cut, judge --> changed? --> verdict, rows, partials
+watermark --advance--> due conversations touched (a session went quiet, a deadline passed, a bucket sealed)
+```
+A publication takes a conversation as a whole: all its ordinals, and tombstones for what a re-cut left over.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import msgspec
+
+from pipeline.core.contracts.book import ContractBook
+from pipeline.core.effects import Changed, Outbox, Result, Versions
+from pipeline.core.judging.accept import SettledGuard
+from pipeline.core.judging.boundaries import cut
+from pipeline.core.judging.fold import Fold
+from pipeline.core.judging.judge import judge_conversation
+from pipeline.core.judging.publish import Publisher
+from pipeline.core.judging.state import Conversation, HeldOutcome, HeldTrace
+from pipeline.core.judging.views import TraceView, view_trace
+from pipeline.core.timeline import TimeRules
+from schemas.outcome import Attached
+from schemas.segment import PartialReset
+from schemas.span import Span, TraceGone, TraceSpans
+from schemas.topics import Topic
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_conversation = msgspec.msgpack.Decoder(Conversation).decode
+_decode_span = msgspec.msgpack.Decoder(Span).decode
+
+CONVERSATION = b"c"
+SEALED = b"s"
+
+
+class JudgeStep:
+    """One partition of stage 4.
+
+    Args:
+        partition, partitions: this one, and how many there are of every internal topic.
+        patience: publications that a busy open conversation may be put off for, so that catching up does not judge it
+            again and again; 0 shows it at once.
+    """
+
+    def __init__(
+        self, partition: int, partitions: int, book: ContractBook, rules: TimeRules, patience: int = 0
+    ) -> None:
+        self.partition, self.partitions, self.book, self.rules, self.patience = (
+            partition,
+            partitions,
+            book,
+            rules,
+            patience,
+        )
+        self.outbox, self.versions = Outbox(), Versions()
+        self.fold = Fold()
+        self.conversations: dict[bytes, Conversation] = {}
+        self.watermark = 0
+        self._publisher = Publisher(partition, partitions, book, rules, self.outbox, self.versions, self.fold)
+        self._guard = SettledGuard(book, rules)
+        self._timers: list[tuple[int, bytes]] = []
+        self._touched: dict[bytes, int] = {}
+        self._fresh: dict[bytes, list[tuple[bytes, bytes]]] = {}
+        self._dirty: set[bytes] = set()
+        self._gone: set[bytes] = set()
+        self._replayed: set[bytes] | None = None
+
+    # -- restoring -----------------------------------------------------------------------------------------------------
+
+    def load(self, key: bytes, state: bytes) -> None:
+        if key[:1] == SEALED:
+            self.fold.load_sealed(state)
+            return
+        conversation = _decode_conversation(state)
+        self.conversations[key] = conversation
+        for one in conversation.published:
+            if one.contribution is not None:
+                self.fold.add(one.contribution, +1)
+        if conversation.due:
+            heapq.heappush(self._timers, (conversation.due, key))
+
+    def opened(self, watermark: int) -> None:
+        self.watermark = watermark
+        self.fold.changed.clear()
+        self._replayed = set()
+
+    def caught_up(self) -> None:
+        """Whatever the worker before us sent last and nobody heard of is now overruled."""
+        if self._replayed is None:
+            return
+        for key in self._replayed:
+            self._touched[key] = self.patience
+        self.publish()
+        for key in self._replayed & self.conversations.keys():
+            self._publisher.repeat(self.conversations[key])
+            self._dirty.add(key)
+        self._replayed = None
+        first = self.versions.next()
+        self._publisher.send_partials(list(self.fold.buckets))
+        for target in range(self.partitions):
+            self.outbox.send(Topic.PARTIALS, target, PartialReset(self.partition, first))
+
+    # -- input ---------------------------------------------------------------------------------------------------------
+
+    def apply(self, records: Sequence[TraceSpans | TraceGone | Attached]) -> None:
+        for record in records:
+            key = CONVERSATION + record.tenant.encode() + b"\0" + record.conversation.encode()
+            conversation = self.conversations.get(key)
+            if conversation is None:
+                if isinstance(record, TraceGone):
+                    continue
+                conversation = self.conversations[key] = Conversation(
+                    record.tenant, record.conversation, {}, {}, [], []
+                )
+                self._gone.discard(key)
+            if isinstance(record, TraceSpans):
+                self._take_spans(key, conversation, record)
+            elif isinstance(record, TraceGone):
+                self._drop_trace(key, conversation, record)
+            else:
+                self._take_outcome(key, conversation, record)
+
+    def _touch(self, key: bytes, conversation: Conversation, cause: str) -> None:
+        if cause and cause not in conversation.causes:
+            conversation.causes.append(cause)
+        self._touched.setdefault(key, 0)
+        self._dirty.add(key)
+        if self._replayed is not None:
+            self._replayed.add(key)
+
+    def _take_spans(self, key: bytes, conversation: Conversation, record: TraceSpans) -> None:
+        held = conversation.traces.get(record.trace_id)
+        if held is None:
+            held = conversation.traces[record.trace_id] = HeldTrace(record.stamp, False, {})
+        elif held.gone and record.stamp <= held.stamp:
+            return
+        held.stamp, held.gone = max(held.stamp, record.stamp), False
+        fresh = 0
+        for span_id, record_time, body in record.spans:
+            before = held.spans.get(span_id)
+            if before is not None and before[1] == body:
+                if record_time < before[0]:
+                    held.spans[span_id] = (record_time, body)
+                continue
+            held.spans[span_id] = (record_time, body)  # stage 2 chose the better copy (rule 1)
+            self._fresh.setdefault(key, []).append((record.trace_id, span_id))
+            fresh += before is None
+        self.outbox.count(Result.USED, "span", fresh)
+        self.outbox.count(Result.DROPPED, "replayed", len(record.spans) - fresh)
+        self._touch(key, conversation, "spans arrived" if fresh else "")
+
+    def _drop_trace(self, key: bytes, conversation: Conversation, record: TraceGone) -> None:
+        held = conversation.traces.get(record.trace_id)
+        if held is None or record.stamp < held.stamp:
+            if held is None:
+                conversation.traces[record.trace_id] = HeldTrace(record.stamp, True, {})
+                self._dirty.add(key)
+            return
+        moved = not held.gone
+        conversation.traces[record.trace_id] = HeldTrace(record.stamp, True, {})
+        self._touch(key, conversation, "a trace moved to another conversation" if moved else "")
+
+    def _take_outcome(self, key: bytes, conversation: Conversation, record: Attached) -> None:
+        identity = f"{record.source}\0{record.event_id}"
+        held = conversation.outcomes.setdefault(identity, HeldOutcome([]))
+        for index, (via, stamp, before) in enumerate(held.ways):
+            if via == record.via:
+                if record.stamp < stamp:
+                    return
+                held.ways[index] = (record.via, record.stamp, record.outcome)
+                break
+        else:
+            before = None
+            held.ways.append((record.via, record.stamp, record.outcome))
+        changed = (record.outcome and record.outcome.order) != (before and before.order)
+        self._publisher.outcome_row(conversation, record)
+        what = f"{record.source} {record.event_id}"
+        if record.outcome is None:
+            cause = f"outcome withdrawn: {what}"
+        elif before is not None:
+            cause = f"outcome corrected: {record.outcome.kind.value} {what}"
+        else:
+            cause = f"outcome: {record.outcome.kind.value} {what}"
+        self._touch(key, conversation, cause if changed else "")
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def advance(self, watermark: int) -> None:
+        if watermark <= self.watermark:
+            return
+        self.watermark = watermark
+        while self._timers and self._timers[0][0] <= watermark:
+            due, key = heapq.heappop(self._timers)
+            conversation = self.conversations.get(key)
+            if conversation is not None and conversation.due == due:
+                self._touched[key] = self.patience
+
+    def passes_on(self, watermark: int) -> int:
+        return watermark
+
+    # -- output --------------------------------------------------------------------------------------------------------
+
+    def publish(self) -> None:
+        ready = [key for key, age in self._touched.items() if age >= self.patience or self._judged(key)]
+        for key in ready:
+            del self._touched[key]
+            conversation = self.conversations.get(key)
+            if conversation is not None:
+                self._recompute(key, conversation)
+        for key in self._touched:
+            self._touched[key] += 1
+        changed = self.fold.changed
+        self._publisher.send_partials(sorted(changed))
+        for bucket in changed:
+            self.fold.forget_empty(bucket)
+        self.fold.changed = set()
+
+    def _judged(self, key: bytes) -> bool:
+        conversation = self.conversations.get(key)
+        return conversation is None or any(one.revision for one in conversation.published)
+
+    def _recompute(self, key: bytes, conversation: Conversation) -> None:
+        fresh = self._fresh.pop(key, [])
+        views = self._views(conversation)
+        sessions = cut(views, self.book, self.rules)
+        if fresh and self._guard.applies(sessions, self.watermark):
+            refused = self._guard.refuse(
+                conversation, fresh, lambda one: cut(self._views(one), self.book, self.rules), self.watermark
+            )
+            if refused:
+                self._publisher.settled(conversation, refused)
+                fresh = [one for one in fresh if one not in refused]
+                views = self._views(conversation)
+                sessions = cut(views, self.book, self.rules)
+        outcomes = {
+            (newest.source, newest.event_id): (newest, held.vias())
+            for held in conversation.outcomes.values()
+            if (newest := held.newest()) is not None
+        }
+        judged = judge_conversation(
+            conversation.tenant, conversation.name, sessions, outcomes, self.rules, self.watermark
+        )
+        conversation.waiting = judged.waiting
+        if judged.raised:
+            self.outbox.count(Result.NOTED, "expression_raised", judged.raised)
+        self._publisher.publish(conversation, judged.verdicts, self.watermark)
+        self._publisher.steps(conversation, fresh)
+        self._dirty.add(key)
+        self._schedule(key, conversation, views, judged.next_due)
+
+    def _views(self, conversation: Conversation) -> list[TraceView]:
+        views: list[TraceView] = []
+        for trace_id, held in conversation.traces.items():
+            if held.spans and not held.gone:
+                spans = [_decode_span(body) for _, body in held.spans.values()]
+                views.append(view_trace(trace_id, spans, self.rules.max_spans_per_trace))
+        return views
+
+    def _schedule(self, key: bytes, conversation: Conversation, views: Sequence[TraceView], next_due: int) -> None:
+        """The next moment to look again: a decision, or the end of retention, when all of it leaves the state."""
+        ends = [view.end for view in views]
+        ends += [one.event_time for held in conversation.outcomes.values() if (one := held.newest()) is not None]
+        seals = max(ends, default=self.watermark) + self.rules.retention + self.rules.bucket
+        if self.watermark >= seals:
+            self._seal(key, conversation, views)
+            return
+        due = min(moment for moment in (next_due, seals) if moment)
+        if due != conversation.due:
+            conversation.due = due
+            heapq.heappush(self._timers, (due, key))
+
+    def _seal(self, key: bytes, conversation: Conversation, views: Sequence[TraceView]) -> None:
+        for one in conversation.published:
+            if one.contribution is not None:
+                self.fold.seal(one.contribution)
+        if not any(view.work for view in views):
+            spans = sum(len(view.spans) for view in views)
+            self.outbox.count(Result.DROPPED, "no_work", spans)
+        if conversation.waiting:
+            self._publisher.expired(conversation)
+        del self.conversations[key]
+        self._dirty.discard(key)
+        self._gone.add(key)
+
+    def changed(self) -> Changed:
+        states = [(key, _encode(self.conversations[key])) for key in self._dirty if key in self.conversations]
+        states += [(SEALED + _encode(key), self.fold.dump_sealed(key)) for key in self.fold.sealed_changed]
+        gone = list(self._gone)
+        self._dirty, self._gone = set(), set()
+        self.fold.sealed_changed = set()
+        return Changed(states, gone)
+
+    # -- for gauges ----------------------------------------------------------------------------------------------------
+
+    def open_sessions(self) -> int:
+        return sum(
+            counts.states.get("open", 0) for (cube, _, _), counts in self.fold.buckets.items() if cube == "system"
+        )
+
+    def waiting_outcomes(self) -> int:
+        return sum(conversation.waiting for conversation in self.conversations.values())

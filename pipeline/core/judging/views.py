@@ -1,0 +1,263 @@
+"""Traces and runs as the rules look at them (RULES.md 3-8, 13, 17-19).
+
+A view is computed from a trace's spans alone, whatever order they came in, and never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pipeline.core.contracts.book import CompiledContract
+from schemas.span import Control, Kind, Span, SpanFlag
+
+ANSWERED = frozenset({"stop", "end_turn"})
+ASKED_FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool-calls", "tool_use", "function_call"})
+LEAVES = frozenset({Kind.TOOL, Kind.HANDOFF, Kind.INFERENCE})
+CALLS = frozenset({Kind.TOOL, Kind.HANDOFF})
+
+
+def ended_last(span: Span) -> tuple[int, int, bytes]:
+    """Order of 'the span that ended last (then started last, then the greater id)' (rule 24)."""
+    return span.end, span.start, span.span_id
+
+
+def started_first(span: Span) -> tuple[int, bytes]:
+    return span.start, span.span_id
+
+
+def root_order(spans: Iterable[Span]) -> list[Span]:
+    """Nearest the root first (rule 4): true roots, then spans whose parent is unknown, then by depth, start, span id.
+
+    A circle of parents has no root: its spans count as spans of an unknown parent.
+    """
+    by_id = {span.span_id: span for span in spans}
+    depths: dict[bytes, int] = {}
+    for span in by_id.values():
+        path: dict[bytes, None] = {}
+        one: Span | None = span
+        while one is not None and one.span_id not in depths and one.span_id not in path:
+            path[one.span_id] = None
+            one = by_id.get(one.parent_id) if one.parent_id else None
+        circle = one is not None and one.span_id not in depths
+        above = -1 if one is None or circle else depths[one.span_id]
+        for span_id in reversed(path):
+            above = 0 if circle else above + 1
+            depths[span_id] = above
+    orphans = {one.span_id for one in by_id.values() if one.parent_id and depths[one.span_id] == 0}
+    return sorted(by_id.values(), key=lambda one: (depths[one.span_id], one.span_id in orphans, one.start, one.span_id))
+
+
+@dataclass(frozen=True, slots=False)
+class TraceView:
+    """One trace: its kept spans (rule 8), work, time, and what it states."""
+
+    trace_id: bytes
+    spans: tuple[Span, ...]
+    truncated: int = 0
+
+    @cached_property
+    def by_id(self) -> dict[bytes, Span]:
+        return {span.span_id: span for span in self.spans}
+
+    @cached_property
+    def work(self) -> tuple[Span, ...]:
+        return tuple(span for span in self.spans if span.is_work)
+
+    @cached_property
+    def start(self) -> int:
+        return min(span.start for span in self.work or self.spans)
+
+    @cached_property
+    def end(self) -> int:
+        """The latest end of its work; a span whose clock ran ahead does not move it where another one can say (rule 3)."""
+        timed = self.work or self.spans
+        sound = [span.end for span in timed if not span.flags & SpanFlag.RECORD_TIME]
+        return max(sound or [span.end for span in timed])
+
+    @cached_property
+    def from_root(self) -> list[Span]:
+        return root_order(self.spans)
+
+    @cached_property
+    def families(self) -> tuple[str, ...]:
+        """The stated family, nearest the root; of an array the first (rule 13)."""
+        for span in self.from_root:
+            if span.said is not None and span.said.families:
+                return (span.said.families[0],)
+        return ()
+
+    @cached_property
+    def covered(self) -> frozenset[bytes]:
+        """Spans with a work descendant."""
+        found: set[bytes] = set()
+        for span in self.work:
+            parent = self.by_id.get(span.parent_id)
+            while parent is not None and parent.span_id not in found and parent.span_id != span.span_id:
+                found.add(parent.span_id)
+                parent = self.by_id.get(parent.parent_id)
+        return frozenset(found)
+
+    @cached_property
+    def leaves(self) -> tuple[Span, ...]:
+        return tuple(span for span in self.spans if span.kind in LEAVES and span.span_id not in self.covered)
+
+    def ancestors(self, span: Span) -> Iterable[Span]:
+        seen = {span.span_id}
+        parent = self.by_id.get(span.parent_id)
+        while parent is not None and parent.span_id not in seen:
+            yield parent
+            seen.add(parent.span_id)
+            parent = self.by_id.get(parent.parent_id)
+
+    @cached_property
+    def outermost_calls(self) -> tuple[Span, ...]:
+        """Tool and hand-off spans without a span of the same kind and tool name above them, by start."""
+        found = []
+        for span in self.spans:
+            if span.kind in CALLS and not any(
+                up.kind is span.kind and up.tool == span.tool for up in self.ancestors(span)
+            ):
+                found.append(span)
+        return tuple(sorted(found, key=started_first))
+
+    def nested(self, outer: Span) -> list[Span]:
+        """`outer` and the spans of the same kind and tool below it."""
+        inside = [outer]
+        for span in self.spans:
+            if span is not outer and span.kind is outer.kind and span.tool == outer.tool:
+                if any(up.span_id == outer.span_id for up in self.ancestors(span)):
+                    inside.append(span)
+        return inside
+
+
+def view_trace(trace_id: bytes, spans: Iterable[Span], most: int) -> TraceView:
+    """The trace with the `most` spans of smallest (start, span id)."""
+    ordered = sorted(spans, key=started_first)
+    return TraceView(trace_id, tuple(ordered[:most]), max(0, len(ordered) - most))
+
+
+@dataclass(frozen=True, slots=False)
+class RunView:
+    """One run: the working traces of one go, and traces without work that go with it. `start`, `end` in ns."""
+
+    traces: tuple[TraceView, ...]
+    idle_traces: tuple[TraceView, ...] = field(default=())
+
+    @property
+    def working(self) -> tuple[TraceView, ...]:
+        return self.traces
+
+    @cached_property
+    def start(self) -> int:
+        return min(trace.start for trace in self.traces)
+
+    @cached_property
+    def end(self) -> int:
+        return max(trace.end for trace in self.traces)
+
+    @cached_property
+    def trace_id(self) -> bytes:
+        return min(self.traces, key=lambda trace: (trace.start, trace.trace_id)).trace_id
+
+    @cached_property
+    def spans(self) -> tuple[Span, ...]:
+        return tuple(span for trace in (*self.traces, *self.idle_traces) for span in trace.spans)
+
+    @cached_property
+    def leaves(self) -> tuple[Span, ...]:
+        return tuple(leaf for trace in self.traces for leaf in trace.leaves)
+
+    @cached_property
+    def stated_family(self) -> str:
+        """Several in one run: the earliest trace's (rule 13)."""
+        for trace in sorted((*self.traces, *self.idle_traces), key=lambda one: (one.start, one.trace_id)):
+            if trace.families:
+                return trace.families[0]
+        return ""
+
+    @cached_property
+    def last_leaf(self) -> Span | None:
+        return max(self.leaves, key=ended_last, default=None)
+
+    @cached_property
+    def first_leaf(self) -> Span | None:
+        return min(self.leaves, key=started_first, default=None)
+
+    @cached_property
+    def has_model(self) -> bool:
+        return any(span.kind is Kind.INFERENCE for span in self.spans)
+
+    @cached_property
+    def ended_in_known_answer(self) -> bool:
+        last = self.last_leaf
+        return last is not None and last.kind is Kind.INFERENCE and bool(ANSWERED & set(last.finish))
+
+    @cached_property
+    def interrupt(self) -> Span | None:
+        """The interrupt after which no leaf starts, if there is one (rule 17)."""
+        stops = [span for span in self.spans if span.control is Control.INTERRUPT]
+        if not stops:
+            return None
+        last = max(stops, key=lambda span: (span.kind is Kind.TOOL, *ended_last(span)))
+        moment = max(span.end for span in stops)
+        return None if any(leaf.start > moment for leaf in self.leaves) else last
+
+    @cached_property
+    def open_calls(self) -> bool:
+        """Fewer outermost tool and hand-off spans started since its last model span than that asked for."""
+        models = [span for span in self.spans if span.kind is Kind.INFERENCE]
+        if not models:
+            return False
+        last = max(models, key=lambda span: (span.start, span.end, span.span_id))
+        asked = last.asked if last.asked >= 0 else int(bool(ASKED_FOR_TOOLS & set(last.finish)))
+        if not asked:
+            return False
+        begun = sum(call.start >= last.start for trace in self.traces for call in trace.outermost_calls)
+        return begun < asked
+
+    @property
+    def waits(self) -> bool:
+        return self.interrupt is not None or self.open_calls
+
+    def waits_for_person(self, contract: CompiledContract | None) -> bool:
+        """An open tool approval waits for a person; an interrupt for the customer, unless it stops an approval tool."""
+        if self.open_calls:
+            return True
+        stopped = self.interrupt
+        return stopped is not None and contract is not None and stopped.tool in contract.approval_tools
+
+    @cached_property
+    def error_at_end(self) -> bool:
+        """Rule 19, for this run."""
+        last = self.last_leaf
+        if last is not None and last.failed:
+            return True
+        trace = max(self.traces, key=lambda one: (one.end, one.start, one.trace_id))
+        root = trace.from_root[0]
+        return root.failed and root.is_work
+
+    @cached_property
+    def is_answer(self) -> bool:
+        """Rule 18."""
+        if self.waits or self.error_at_end:
+            return False
+        last = self.last_leaf
+        if last is not None:
+            return last.kind is Kind.INFERENCE
+        return any(span.kind is Kind.AGENT for span in self.spans)
+
+
+def runs_of(traces: Iterable[TraceView]) -> list[RunView]:
+    """The runs of a conversation in order of start (rule 7); empty when there is no work at all."""
+    views = sorted(traces, key=lambda one: (one.start, one.trace_id))
+    working = [view for view in views if view.work]
+    if not working:
+        return []
+    idle: dict[int, list[TraceView]] = {}
+    for view in views:
+        if not view.work:
+            begun = [index for index, one in enumerate(working) if one.start <= view.start]
+            idle.setdefault(begun[-1] if begun else 0, []).append(view)
+    return [RunView((view,), tuple(idle.get(index, ()))) for index, view in enumerate(working)]

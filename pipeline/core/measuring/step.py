@@ -1,0 +1,244 @@
+"""Stage 5 for one partition: the latest partial of every (segment, bucket, owner), their sums, and what is published.
+
+A partial is absolute, so that hearing it twice changes nothing; of two the higher version holds. When a worker died and
+another took its partition over, a reset voids whatever the dead one sent last and the new one did not send again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pipeline.core.contracts.book import ContractBook
+from pipeline.core.effects import Changed, Outbox, Result, Versions
+from pipeline.core.measuring.readings import read_segment, sum_cells
+from pipeline.core.timeline import SECOND, TimeRules
+from schemas.rows import TABLES
+from schemas.segment import WINDOWS, Cell, Dimensions, Partial, PartialReset, RateReading
+from schemas.topics import Topic
+from schemas.wire import Row
+
+_encode = msgspec.msgpack.Encoder().encode
+BUCKET, RESET = b"b", b"r"
+Segment = tuple[str, Dimensions]
+
+
+class BucketState(msgspec.Struct, array_like=True):
+    """One bucket of one segment.
+
+    Args:
+        owners: stage-4 partition -> its latest partial.
+        first: rate -> (numerator, denominator) when the bucket was first published; None before.
+        row: version of the rows as last sent.
+    """
+
+    cube: str
+    dimensions: Dimensions
+    bucket: int
+    owners: dict[int, Partial] = {}
+    first: dict[str, tuple[int, int]] | None = None
+
+
+_decode_bucket = msgspec.msgpack.Decoder(BucketState).decode
+_decode_reset = msgspec.msgpack.Decoder(tuple[int, int]).decode
+
+
+class MeasureStep:
+    """One partition of stage 5."""
+
+    def __init__(self, partition: int, book: ContractBook, rules: TimeRules) -> None:
+        self.partition, self.book, self.rules = partition, book, rules
+        self.outbox, self.versions = Outbox(), Versions()
+        self.watermark = 0
+        self._states: dict[bytes, BucketState] = {}
+        self._segments: dict[Segment, dict[int, bytes]] = {}
+        self._sums: dict[bytes, dict[tuple[str, str], Cell]] = {}
+        self._resets: dict[int, int] = {}
+        self._unpublished: set[bytes] = set()
+        self._rows_due: set[bytes] = set()
+        self._dirty: set[bytes] = set()
+        self._gone: set[bytes] = set()
+        self._replaying = False
+
+    # -- restoring -----------------------------------------------------------------------------------------------------
+
+    def load(self, key: bytes, state: bytes) -> None:
+        if key[:1] == RESET:
+            owner, version = _decode_reset(state)
+            self._resets[owner] = version
+            return
+        one = _decode_bucket(state)
+        self._forget(key)
+        self._states[key] = one
+        self._segments.setdefault((one.cube, one.dimensions), {})[one.bucket] = key
+        if one.first is None:
+            self._unpublished.add(key)
+
+    def unload(self, key: bytes) -> None:
+        """A follower heard that the key is gone."""
+        self._forget(key)
+
+    def opened(self, watermark: int) -> None:
+        self.watermark = watermark
+        self._replaying = True
+
+    def caught_up(self) -> None:
+        self._replaying = False
+
+    # -- input ---------------------------------------------------------------------------------------------------------
+
+    def apply(self, records: Sequence[Partial | PartialReset]) -> None:
+        for record in records:
+            if isinstance(record, PartialReset):
+                self._reset(record)
+            elif record.version > self._resets.get(record.owner, 0):
+                self._take(record)
+            else:
+                self.outbox.count(Result.DROPPED, "void_partial")
+
+    def _take(self, partial: Partial) -> None:
+        key = BUCKET + _encode((partial.cube, partial.dimensions, partial.bucket))
+        state = self._states.get(key)
+        if state is None:
+            late = self._is_published(partial.bucket)
+            state = BucketState(partial.cube, partial.dimensions, partial.bucket, {}, {} if late else None)
+            self._states[key] = state
+            self._segments.setdefault((partial.cube, partial.dimensions), {})[partial.bucket] = key
+            self._gone.discard(key)
+            if not late:
+                self._unpublished.add(key)
+        known = state.owners.get(partial.owner)
+        if known is not None and known.version >= partial.version:
+            self.outbox.count(Result.DROPPED, "superseded_partial")
+            return
+        state.owners[partial.owner] = partial
+        self.outbox.count(Result.USED, "partial")
+        self._changed(key)
+
+    def _reset(self, reset: PartialReset) -> None:
+        if reset.version <= self._resets.get(reset.owner, 0):
+            return
+        self._resets[reset.owner] = reset.version
+        self._dirty.add(RESET + _encode(reset.owner))
+        for key, state in self._states.items():
+            partial = state.owners.get(reset.owner)
+            if partial is not None and partial.version < reset.version:
+                del state.owners[reset.owner]
+                self.outbox.count(Result.NOTED, "voided_partial")
+                self._changed(key)
+
+    def _changed(self, key: bytes) -> None:
+        self._sums.pop(key, None)
+        self._dirty.add(key)
+        self._rows_due.add(key)
+
+    def _cells(self, key: bytes) -> dict[tuple[str, str], Cell]:
+        cells = self._sums.get(key)
+        if cells is None:
+            owners = self._states[key].owners
+            cells = self._sums[key] = sum_cells(owners[owner].cells for owner in sorted(owners))
+        return cells
+
+    def _totals(self, key: bytes) -> dict[str, tuple[int, int]]:
+        """rate -> (numerator, denominator) of a bucket."""
+        found: dict[str, tuple[int, int]] = {}
+        for (rate, _), cell in self._cells(key).items():
+            good, n = found.get(rate, (0, 0))
+            found[rate] = (good + cell.good, n + cell.n)
+        return found
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def _is_published(self, bucket: int) -> bool:
+        """Whether the watermark is past the moment at which the bucket counts as first published (DESIGN.md 6)."""
+        quiet = max(self.rules.session_gap, self.rules.resume_window)
+        return self.watermark > bucket + self.rules.bucket + quiet + self.rules.lateness
+
+    def advance(self, watermark: int) -> None:
+        if watermark <= self.watermark:
+            return
+        self.watermark = watermark
+        for key in [key for key in self._unpublished if self._is_published(self._states[key].bucket)]:
+            self._unpublished.discard(key)
+            self._states[key].first = self._totals(key)
+            self._changed(key)
+
+    def passes_on(self, watermark: int) -> int:
+        return watermark
+
+    # -- output --------------------------------------------------------------------------------------------------------
+
+    def publish(self) -> None:
+        """Rows of `segment_metrics` for the buckets that changed."""
+        for key in sorted(self._rows_due):
+            state = self._states[key]
+            totals, first = self._totals(key), state.first or {}
+            for rate in sorted({*totals, *first}):
+                good, n = totals.get(rate, (0, 0))
+                first_good, first_n = first.get(rate, (0, 0))
+                values = {
+                    "cube": state.cube,
+                    "dimensions": dict(state.dimensions),
+                    "rate": rate,
+                    "bucket": state.bucket,
+                    "version": self.versions.next(),
+                    "is_deleted": 0,
+                    "numerator": good,
+                    "denominator": n,
+                    "first_numerator": first_good if state.first is not None else None,
+                    "first_denominator": first_n if state.first is not None else None,
+                    "as_of": self.watermark,
+                }
+                row = Row("segment_metrics", [values[column] for column in TABLES["segment_metrics"]])
+                self.outbox.send(Topic.ROWS, self.partition, row)
+        self._rows_due = set()
+
+    def changed(self) -> Changed:
+        states = []
+        for key in self._dirty:
+            if key[:1] == RESET:
+                owner = msgspec.msgpack.decode(key[1:], type=int)
+                states.append((key, _encode((owner, self._resets[owner]))))
+            elif key in self._states:
+                states.append((key, _encode(self._states[key])))
+        gone = list(self._gone)
+        self._dirty, self._gone = set(), set()
+        return Changed(states, gone)
+
+    def _forget(self, key: bytes) -> None:
+        state = self._states.pop(key, None)
+        self._sums.pop(key, None)
+        if state is not None:
+            self._segments[state.cube, state.dimensions].pop(state.bucket, None)
+
+    # -- what is published ---------------------------------------------------------------------------------------------
+
+    def readings(self, watermark: int | None = None) -> list[RateReading]:
+        """Every rate of every segment that this partition holds."""
+        windows = {name: seconds * SECOND for name, seconds in WINDOWS.items()}
+        found: list[RateReading] = []
+        for (cube, dimensions), buckets in sorted(self._segments.items()):
+            cells = {bucket: self._cells(key) for bucket, key in sorted(buckets.items())}
+            found += read_segment(
+                cube,
+                dimensions,
+                cells,
+                windows,
+                self.book,
+                self.rules,
+                self.watermark if watermark is None else watermark,
+            )
+        return found
+
+    def states(self, start: int, end: int) -> dict[Segment, dict[str, int]]:
+        """Sessions by state, per segment, in the buckets of [start, end) ns."""
+        found: dict[Segment, dict[str, int]] = {}
+        for segment, buckets in self._segments.items():
+            sums = found.setdefault(segment, {})
+            for bucket, key in buckets.items():
+                if start <= bucket < end:
+                    for partial in self._states[key].owners.values():
+                        for name, n in partial.states.items():
+                            sums[name] = sums.get(name, 0) + n
+        return found

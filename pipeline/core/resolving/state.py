@@ -1,0 +1,136 @@
+"""What stage 2 keeps of a trace, and the rules that choose its conversation (RULES.md 1, 4, 6)."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from schemas.span import Span, SpanArrival, SpanFlag
+
+_decode_span = msgspec.msgpack.Decoder(Span).decode
+
+
+class Head(msgspec.Struct, array_like=True, frozen=True):
+    """What stage 2 reads of a span; `body` is passed on unread."""
+
+    parent_id: bytes
+    start: int
+    end: int
+    record_time: int
+    ids: tuple[str, ...]
+    work: bool
+    stated: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+class TraceState(msgspec.Struct, array_like=True):
+    """A trace.
+
+    Args:
+        conversation: empty while it is held; `trace:<id>` when it went without an id.
+        stamp: of its membership as last sent.
+        first_end: the earliest span end: the trace waits for an id until `trace_timeout` after it.
+        idle: the time-out passed and it had no work: it opens no session, and holds nothing back.
+        told: what the correlation keys were told last: (start, conversation); keys: those that were told.
+        settled: span ids of a settled trace, 8 bytes each; its spans are gone. last_end: when it ended.
+    """
+
+    tenant: str
+    trace_id: bytes
+    spans: dict[bytes, Head] = {}
+    conversation: str = ""
+    stamp: int = 0
+    first_end: int = 0
+    idle: bool = False
+    told: tuple[int, str] = (0, "")
+    keys: list[tuple[str, str]] = []
+    settled: list[bytes] | None = None
+    last_end: int = 0
+
+    @property
+    def held(self) -> bool:
+        return not self.conversation and not self.idle and self.settled is None
+
+    @property
+    def start(self) -> int:
+        """Of its work, else of all its spans (rule 6)."""
+        work = [head.start for head in self.spans.values() if head.work]
+        return min(work or [head.start for head in self.spans.values()])
+
+    @property
+    def end(self) -> int:
+        return max(head.end for head in self.spans.values())
+
+    @property
+    def has_work(self) -> bool:
+        return any(head.work for head in self.spans.values())
+
+    @property
+    def pseudo(self) -> str:
+        """The conversation of a trace that leads nowhere (rule 5)."""
+        return f"trace:{self.trace_id.hex()}"
+
+    def stated_id(self) -> str:
+        """The conversation id on the span nearest the root (rule 4); empty when no span has one."""
+        with_id = {span_id: head for span_id, head in self.spans.items() if head.ids}
+        if len({head.ids[0] for head in with_id.values()}) <= 1:
+            return next((head.ids[0] for head in with_id.values()), "")
+        depths = {span_id: self._depth(span_id) for span_id in with_id}
+        nearest = min(with_id, key=lambda one: (*depths[one], with_id[one].start, one))
+        return with_id[nearest].ids[0]
+
+    def _depth(self, span_id: bytes) -> tuple[int, bool]:
+        """(depth, whether it is itself a span of an unknown parent): those count as depth 0, after true roots."""
+        depth, seen = 0, {span_id}
+        head = self.spans[span_id]
+        while head.parent_id in self.spans and head.parent_id not in seen:
+            seen.add(head.parent_id)
+            head = self.spans[head.parent_id]
+            depth += 1
+        if head.parent_id in seen:
+            return 0, True  # a circle of parents has no root
+        return depth, depth == 0 and bool(head.parent_id)
+
+
+def head_of(arrival: SpanArrival) -> Head:
+    return Head(
+        arrival.parent_id,
+        arrival.start,
+        arrival.end,
+        arrival.record_time,
+        arrival.ids,
+        arrival.work,
+        arrival.stated,
+        arrival.body,
+    )
+
+
+def better(one: Head, other: Head) -> Head:
+    """Which of two copies of a span holds (rule 1). Copies that differ in the record time alone: the earliest."""
+    if one.body == other.body:
+        return one if one.record_time <= other.record_time else other
+    return max(one, other, key=_worth)
+
+
+def _worth(head: Head) -> tuple[Any, ...]:
+    span = _decode_span(head.body)
+    needed_record_time = bool(span.flags & SpanFlag.RECORD_TIME)
+    return (
+        bool(span.ids),
+        not needed_record_time,
+        -head.record_time if needed_record_time else 0,
+        span.end,
+        span.attributes,
+        sha256(canonical(span)).digest(),
+    )
+
+
+def canonical(span: Span) -> bytes:
+    """The slim record as canonical JSON (sorted names, no spaces, ids in hex)."""
+    data = {name: getattr(span, name) for name in Span.__struct_fields__}
+    data.update({name: getattr(span, name).hex() for name in ("trace_id", "span_id", "parent_id")})
+    data["links"] = [link.hex() for link in span.links]
+    data["said"] = None if span.said is None else msgspec.structs.asdict(span.said)
+    return msgspec.json.Encoder(order="deterministic").encode(data)

@@ -1,0 +1,102 @@
+"""A contract: the versioned, machine-checkable success criteria of a task family, as it stands in a YAML file."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)")
+
+
+def parse_duration(value: Any) -> Any:
+    """`24h`, `30 min`, `7d`, `90s`; several parts add up (`1h 30m`).
+
+    Raises:
+        ValueError: the text is no duration.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    parts = _DURATION.findall(text)
+    if not parts or _DURATION.sub("", text).strip():
+        raise ValueError(f"{value!r} is no duration; write 30m, 24h, 7d or 1h 30m")
+    return timedelta(seconds=sum(float(amount) * _UNITS[unit] for amount, unit in parts))
+
+
+Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]{0,63}$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Criterion(_Part):
+    """One check. `trust: independent` means that nothing which the agent says can satisfy it."""
+
+    id: Name
+    check: str
+    weight: Annotated[float, Field(gt=0)] = 1.0
+    required: bool = True
+    trust: Literal["any", "independent"] = "any"
+    deadline: Duration | None = None
+    fails_when: str | None = None
+    applies: str | None = None
+    stage: str = ""
+    agent: str = ""
+
+
+class SubGoal(_Part):
+    max: Annotated[float, Field(gt=0)]
+    weight: Annotated[float, Field(gt=0)]
+
+
+class EscalatedWhen(_Part):
+    tools: list[str] = []
+    handoffs: list[str] = []
+
+
+class ApprovalWhen(_Part):
+    tools: list[str] = []
+
+
+class Contract(_Part):
+    """The whole file. Field for field as INTERFACES documents it; an unknown field is refused, not ignored."""
+
+    family: Name
+    version: Annotated[int, Field(ge=1)]
+    effective_from: datetime | None = None
+    applies_when: str | None = None
+    risk: str = ""
+    criteria: Annotated[list[Criterion], Field(min_length=1)]
+    goal_achievement: dict[Name, SubGoal] = {}
+    claimed_when: str | None = None
+    assume_claim: bool = True
+    escalated_when: EscalatedWhen = EscalatedWhen()
+    approval_when: ApprovalWhen = ApprovalWhen()
+    refused_when: str | None = None
+    invalid_when: str | None = None
+    reopen_window: Duration | None = None
+    resume_window: Duration | None = None
+    wait_window: Duration | None = None
+    closing_grace: Duration | None = None
+    targets: dict[str, float] = {}
+    expected_tool_calls: list[Any] = []
+
+    @field_validator("effective_from")
+    @classmethod
+    def _aware(cls, value: datetime | None) -> datetime | None:
+        return value if value is None else value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)
+
+    @field_validator("criteria")
+    @classmethod
+    def _distinct(cls, value: list[Criterion]) -> list[Criterion]:
+        ids = [criterion.id for criterion in value]
+        doubled = sorted({one for one in ids if ids.count(one) > 1})
+        if doubled:
+            raise ValueError(f"criterion ids must differ: {', '.join(doubled)}")
+        return value
