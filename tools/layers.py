@@ -36,11 +36,17 @@ PURE_MAY_NOT_IMPORT = frozenset(
 PURE_MAY_NOT_IMPORT_PREFIXES = ("clickhouse", "prometheus")
 CLOCK_CALLS = frozenset({"now", "today", "utcnow"})
 
-SHARED = frozenset({"effects", "timeline", "ids", "contracts", "estimators"})
+SHARED = frozenset({"effects", "timeline", "windows", "ids", "contracts", "estimators"})
 """What core's steps may share; every other module or folder of core is a step."""
 
-PART_OF = {"dialects": "ingest"}
-"""Folders of core that belong to a step without lying in its folder."""
+PART_OF = {
+    "dialects": "ingest",
+    "otlp": "ingest",
+    "ingest_letters": "ingest",
+    "ingest_outcomes": "ingest",
+    "ingest_times": "ingest",
+}
+"""What belongs to a step without lying in its folder; no other step may import it."""
 
 READS_THE_ENVIRONMENT = frozenset({"cli", "settings"})
 ENVIRONMENT_NAMES = frozenset({"environ", "environb", "getenv", "getenvb"})
@@ -88,13 +94,13 @@ def check_module(path: Path, source: str) -> list[Violation]:
     if place not in RANK:
         return [Violation(path, 1, f"`pipeline.{place}` has no place in the layers: give it one, or move its code")]
     tree = ast.parse(source, filename=str(path))
-    violations = [
-        Violation(path, item.line, message)
+    found = {
+        (item.line, message)
         for item in _imports(tree, path, module)
         if (message := _objection(module, place, item)) is not None
-    ]
-    violations.extend(Violation(path, line, message) for line, message in _uses(tree, place))
-    return sorted(violations, key=lambda violation: violation.line)
+    }
+    found.update(_uses(tree, place))
+    return [Violation(path, line, message) for line, message in sorted(found)]
 
 
 def _module_name(path: Path) -> tuple[str, ...]:

@@ -151,6 +151,10 @@ def test_what_the_layers_allow_is_not_objected_to(path, source):
     assert objections(path, source) == []
 
 
+def test_two_names_of_one_import_are_one_violation():
+    assert len(objections("pipeline/core/outcomes.py", "from pipeline.core.sessions import a, b")) == 1
+
+
 def test_a_tree_is_searched_to_its_leaves_and_the_place_is_named(tmp_path):
     deep = tmp_path / "pipeline" / "core" / "ingest" / "dialects" / "otel.py"
     deep.parent.mkdir(parents=True)
