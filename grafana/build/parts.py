@@ -138,6 +138,7 @@ def rate_table(title: str, description: str, selector: str, subject: str, at: mo
             )
         )
         .override_by_name(subject_name, [Option("custom.align", "left"), Option("custom.width", 180)])
+        .override_by_name("target", [Option("noValue", "none")])
         .override_by_name(
             "n",
             [
@@ -158,7 +159,8 @@ def rate_table(title: str, description: str, selector: str, subject: str, at: mo
         .override_by_name(
             "beyond target",
             [
-                Option("custom.width", 110),
+                Option("custom.width", 120),
+                Option("noValue", "no target"),
                 Option("custom.cellOptions", {"type": "color-background", "mode": "basic"}),
                 colour_steps((None, "transparent"), (1e-9, BAD)),
                 Option(
