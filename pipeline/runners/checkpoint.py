@@ -2,8 +2,8 @@
 
 The order this file keeps: outputs, then blocks, then the marker, each awaited before the next; whoever acknowledges
 input does so after that. So state and applied offset move together, outputs are sent at least once, and a crash
-anywhere is a return to the last marker. A writer that finds another's open record behind its own last message has lost the
-partition and stops (`Fenced`).
+anywhere is a return to the last marker. A writer that finds another's open record behind its own last message has lost
+the partition and stops (`Fenced`).
 """
 
 from __future__ import annotations

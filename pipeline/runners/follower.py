@@ -1,0 +1,131 @@
+"""Read-only copies of a stage's state, all partitions, without a group: so that any worker answers for all of them.
+
+The rule this file keeps: it shows only what a marker has made valid, and what it shows is never sent on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aiokafka import TopicPartition
+
+from pipeline.core.effects import PartitionStep
+from pipeline.errors import StageCrashed, TrueupError
+from pipeline.runners.kafka_log import KafkaLog, consumer, message_of
+from pipeline.runners.messages import Incoming, MessageLog
+from pipeline.runners.options import RunnerOptions, StageSpec
+from pipeline.runners.snapshots import Replay, newest_start
+
+
+class FollowedPartition:
+    """One partition of a `-snap` topic, followed."""
+
+    def __init__(self, log: MessageLog, topic: str, number: int, make: Callable[[int], PartitionStep]) -> None:
+        self._log, self._topic, self.number, self._make = log, topic, number, make
+        self._replay = Replay()
+        self.step = make(number)
+        self._opened = False
+
+    async def open(self, end: int) -> int:
+        """Show what lies before `end`; returns the offset from which to go on."""
+        start = await newest_start(self._log, self._topic, self.number, end)
+        self._replay = Replay(0) if start is None else Replay()
+        position = start or 0
+        async for message in self._log.read(self._topic, self.number, position, end):
+            self._replay.take(message)
+            position = message.offset + 1
+        self._show(self._replay)
+        return position
+
+    def take(self, messages: Sequence[Incoming]) -> None:
+        """Show what comes next, once its marker is there."""
+        for message in messages:
+            self._replay.take(message)
+        self._show(self._replay)
+
+    def _show(self, replay: Replay) -> None:
+        marker = replay.marker
+        if marker is None:
+            return
+        keys = replay.touched
+        if replay.gone:  # a step forgets by its own rules only, so a key that is gone needs a new one
+            self.step, keys, self._opened = self._make(self.number), set(replay.states), False
+        for key in keys:
+            self.step.load(key, replay.states[key])
+        if not self._opened:
+            self._opened = True
+            self.step.opened(marker.watermark)
+            self.step.outbox.take()
+        replay.touched, replay.gone = set(), set()
+
+    @property
+    def watermark(self) -> int:
+        """Event time of what is shown, ns; 0 before the first marker."""
+        marker = self._replay.marker
+        return marker.watermark if marker else 0
+
+
+class SnapFollower:
+    """Follows every partition of a stage's `-snap` topic.
+
+    A step's `load` must take a key that it has already: the newer state replaces the older.
+    """
+
+    def __init__(self, spec: StageSpec, setup: Any, options: RunnerOptions) -> None:
+        self.spec, self._options = spec, options
+        self.failed: asyncio.Future[TrueupError] = asyncio.get_running_loop().create_future()
+        self._broker = KafkaLog(options.brokers, options.dev_broker)
+        make = spec.make(setup)
+        self._followed = [
+            FollowedPartition(self._broker, spec.snap, number, make) for number in range(options.partitions)
+        ]
+        self._reader: Any = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Returns when everything that is there now is shown."""
+        try:
+            await self._broker.start()
+            ends = await self._broker.ends(self.spec.snap, range(len(self._followed)))
+            nexts = {one.number: await one.open(ends.get(one.number, 0)) for one in self._followed}
+            self._reader = consumer(self._options.brokers, self._options.dev_broker)
+            await self._reader.start()
+        except BaseException:
+            await self.stop()
+            raise
+        self._reader.assign([TopicPartition(self.spec.snap, number) for number in nexts])
+        for number, position in nexts.items():
+            self._reader.seek(TopicPartition(self.spec.snap, number), position)
+        self._task = asyncio.create_task(self._follow(), name=f"follow {self.spec.snap}")
+        self._task.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        if self._reader is not None:
+            await self._reader.stop()
+        await self._broker.stop()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if not isinstance(error, TrueupError):
+                crashed = StageCrashed(f"following {self.spec.snap} crashed: {error!r}")
+                crashed.__cause__ = error
+                error = crashed
+            self.failed.set_result(error)
+
+    async def _follow(self) -> None:
+        while True:
+            for at, records in (await self._reader.getmany(timeout_ms=500)).items():
+                self._followed[at.partition].take([message_of(record) for record in records])
+
+    def steps(self) -> dict[int, PartitionStep]:
+        """Every partition; read-only."""
+        return {followed.number: followed.step for followed in self._followed}
+
+    def watermarks(self) -> dict[int, int]:
+        """Event time of what each shows, ns."""
+        return {followed.number: followed.watermark for followed in self._followed}

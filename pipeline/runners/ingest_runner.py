@@ -1,0 +1,96 @@
+"""The first stage, live: reads what senders wrote, in messages of any size, and sends batches to the keyed stages.
+
+The rule this file keeps: what a batch gave is delivered before its offsets are committed, and the marks that tell how
+far event time has come follow it on the same partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+from pipeline.core.effects import Outbox
+from pipeline.runners.group_runner import GroupRunner
+from pipeline.runners.messages import Incoming, heartbeats, pack
+from pipeline.runners.options import RunnerOptions
+from schemas.envelope import Mark
+from schemas.topics import Stage, Topic
+
+SOURCES: dict[Topic, Topic] = {
+    Topic.OTLP_SPANS: Topic.SPANS,
+    Topic.OTLP_LOGS: Topic.SPANS,
+    Topic.OUTCOMES: Topic.CORRELATIONS,
+}
+"""Each source and the topic that hears of its event time."""
+
+BREATH_SECONDS = 0.02  # decoding is all CPU: the other stages of the process get their turn this often
+
+
+class IngestStep(Protocol):
+    """`core.ingest.Ingest`, as the runners see it."""
+
+    outbox: Outbox
+
+    def on_record(
+        self, topic: Topic, partition: int, offset: int, record_time: int, key: bytes | None, value: bytes | None
+    ) -> None: ...
+
+    def watermark(self, topic: Topic, partition: int) -> int: ...
+
+
+class IngestRunner(GroupRunner):
+    """One member of the ingest group."""
+
+    def __init__(self, ingest: IngestStep, options: RunnerOptions, max_records: int = 500) -> None:
+        super().__init__(Stage.INGEST, list(SOURCES), options, max_records)
+        self.ingest = ingest
+        self._heard: dict[tuple[str, int], float] = {}  # when each source last brought something
+        self._told = 0.0
+
+    async def step(self, messages: list[Incoming]) -> None:
+        breath = time.perf_counter()
+        read: dict[tuple[str, int], int] = {}
+        for one in messages:
+            self.ingest.on_record(Topic(one.topic), one.partition, one.offset, one.record_time, one.key, one.value)
+            read[one.topic, one.partition] = one.offset + 1
+            if time.perf_counter() - breath > BREATH_SECONDS:
+                await asyncio.sleep(0)
+                breath = time.perf_counter()
+        now = time.monotonic()
+        self._heard.update(dict.fromkeys(read, now))
+        records, counts = self.ingest.outbox.take()
+        if records:
+            await self.broker.append(pack(records, self.marks()))
+        self.statistics.records.update(counts)
+        await self.commit(read)
+        if now - self._told >= self.options.heartbeat_interval:
+            self._told = now
+            await self.broker.append(heartbeats(self.marks(), self.options.partitions))
+
+    def given_up(self) -> None:
+        self._heard.clear()
+
+    def on_assigned(self, places: set[tuple[str, int]]) -> None:
+        super().on_assigned(places)
+        self._heard = dict.fromkeys(places, time.monotonic())
+
+    def marks(self) -> dict[Topic, list[Mark]]:
+        """How far event time has come at the owned sources, by the topic that hears of it."""
+        marks: dict[Topic, list[Mark]] = {}
+        for topic, number in sorted(self.owned):
+            source = Topic(topic)
+            mark = Mark(
+                Stage.INGEST, source, number, self.ingest.watermark(source, number), self._is_idle(topic, number)
+            )
+            marks.setdefault(SOURCES[source], []).append(mark)
+        return marks
+
+    def _is_idle(self, topic: str, number: int) -> bool:
+        place = topic, number
+        silent = time.monotonic() - self._heard.get(place, 0.0)
+        return place in self.ends and not self.lag(place) and silent > self.options.idle_after
+
+    def watermarks(self) -> dict[tuple[str, int], int]:
+        """Event time of each owned source, ns."""
+        return {(topic, number): self.ingest.watermark(Topic(topic), number) for topic, number in self.owned}

@@ -1,0 +1,274 @@
+"""The same steps in one process, without a broker, a clock or a thread: for replay, simulation and tests.
+
+The rule this file keeps: the same input in the same order gives the same output; with a random generator it interleaves
+the partitions, cuts and batches in any order that Kafka could, which no result may depend on. A crash is the live
+protocol: what was cut last is loaded, what came after is applied again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from random import Random
+from typing import Any
+
+import msgspec
+
+from pipeline.core.effects import PartitionStep, merge_counts
+from pipeline.runners.ingest_runner import SOURCES, IngestStep
+from pipeline.runners.messages import Incoming, Outgoing, envelopes, heartbeats, pack
+from pipeline.runners.options import StageSpec
+from pipeline.runners.partition import Partition
+from pipeline.runners.snapshots import Marker
+from schemas.envelope import Envelope, Mark, decoder
+from schemas.topics import Stage, Topic
+from schemas.wire import DeadLetter, Row
+
+
+class CrashPoint(StrEnum):
+    """Where a worker dies."""
+
+    BEFORE_OUTPUTS = "before_outputs"  # what was applied since the last cut is lost
+    OUTPUTS_SENT = "outputs_sent"  # ... but what it gave was sent
+    MARKER_SENT = "marker_sent"  # all is kept; only the acknowledgement is missing
+
+
+class LocalLog:
+    """One partition of a topic; what lies before `trim`med offsets is forgotten."""
+
+    __slots__ = ("_first", "_messages")
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._messages: list[Incoming] = []
+
+    @property
+    def end(self) -> int:
+        return self._first + len(self._messages)
+
+    def append(self, message: Outgoing, record_time: int) -> None:
+        at = message.topic, message.partition, self.end
+        self._messages.append(Incoming(*at, record_time, message.key, message.value))
+
+    def at(self, offset: int) -> Incoming:
+        return self._messages[offset - self._first]
+
+    def trim(self, before: int) -> None:
+        del self._messages[: before - self._first]
+        self._first = max(self._first, before)
+
+    def kept(self) -> list[Incoming]:
+        """What was not trimmed."""
+        return self._messages
+
+
+class _Slot:
+    """One partition of a stage, and what its checkpoint holds."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.states: dict[bytes, bytes] = {}
+        self.marker: Marker | None = None
+        self.opens = 1
+        self.touched = False  # something was applied since the last cut
+        self.told: dict[Topic, list[Mark]] = {}
+
+
+class LocalRunner:
+    """All stages, all partitions.
+
+    Args:
+        stages: in the order data flows.
+        setup: handed to each `make`.
+        partitions: of every topic between stages.
+        ingest: reads what `feed` is given; without it only `feed_records` works.
+        source_partitions: of the source topics; 1 where not named.
+        shuffle: interleaves at random; the order within a partition is kept.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[StageSpec],
+        setup: Any,
+        partitions: int,
+        ingest: IngestStep | None = None,
+        source_partitions: Mapping[Topic, int] | None = None,
+        shuffle: Random | None = None,
+        epoch: int = 0,
+    ) -> None:
+        self.partitions, self._ingest, self._shuffle, self._epoch = partitions, ingest, shuffle, epoch
+        self._stages = {spec.stage: spec for spec in stages}
+        self._setup = setup
+        self.counts: dict[Stage, Counter[tuple[str, str]]] = {
+            stage: Counter() for stage in (Stage.INGEST, *self._stages)
+        }
+        self._logs: dict[tuple[str, int], LocalLog] = {}
+        self._topic_partitions = dict.fromkeys(Topic, partitions) | {
+            topic: (source_partitions or {}).get(topic, 1) for topic in SOURCES
+        }
+        self._fed: Counter[tuple[Topic, int]] = Counter()
+        self._floor = 0  # event time that an end of input names
+        self._told: dict[Topic, list[Mark]] = {}
+        self._record_time = 0
+        self._decoders: dict[Stage, msgspec.msgpack.Decoder[Envelope[Any]]] = {
+            stage: decoder(spec.record) for stage, spec in self._stages.items()
+        }
+        self._makers = {stage: spec.make(setup) for stage, spec in self._stages.items()}
+        self._slots = {
+            (stage, number): _Slot(self._opened(stage, number, {}, None, 1))
+            for stage in self._stages
+            for number in range(partitions)
+        }
+
+    def _opened(
+        self, stage: Stage, number: int, states: dict[bytes, bytes], marker: Marker | None, opens: int
+    ) -> Partition:
+        spec = self._stages[stage]
+        expected = list(spec.sources(dict(self._topic_partitions)))
+        partition = Partition(spec, number, self._makers[stage](number), expected, self._decoders[stage])
+        partition.restore(states, marker, opens, self._epoch)
+        return partition
+
+    # --- input
+
+    def feed(self, topic: Topic, value: bytes, record_time: int, partition: int = 0, key: bytes | None = None) -> None:
+        """A message on a source topic; `record_time` in ns."""
+        if self._ingest is None:
+            raise ValueError("this runner has no ingest step: use feed_records")
+        offset = self._fed[topic, partition]
+        self._fed[topic, partition] += 1
+        self._record_time = max(self._record_time, record_time)
+        self._ingest.on_record(topic, partition, offset, record_time, key, value)
+        if self._shuffle is not None and self._shuffle.random() < 0.5:
+            self._send_ingested()
+
+    def feed_records(self, topic: Topic, partition: int, records: Sequence[Any], marks: Sequence[Mark] = ()) -> None:
+        """Records on a topic between stages, as if a stage had sent them."""
+        for value in envelopes(records, list(marks)):
+            self._append([Outgoing(topic, partition, None, value)])
+
+    def end_of_input(self, now: int) -> None:
+        """Event time is `now` (ns) at every source: all that waits for it happens."""
+        self._floor = max(self._floor, now)
+        self.drain()
+
+    # --- running
+
+    def drain(self) -> None:
+        """Until nothing is left to be read, cut or told."""
+        self._send_ingested()
+        while ready := [slot for slot in self._slots.values() if slot.touched or self._behind(slot)]:
+            slot = self._shuffle.choice(ready) if self._shuffle else ready[0]
+            self.turn(slot.partition.spec.stage, slot.partition.number)
+
+    def turn(self, stage: Stage, number: int, most: int | None = None) -> None:
+        """Let one partition apply some of what waits for it, then cut: always, or with `shuffle` half of the times."""
+        slot = self._slots[stage, number]
+        waiting = self._behind(slot)
+        if most is not None:
+            waiting = min(waiting, most)
+        elif self._shuffle is not None and waiting:
+            waiting = self._shuffle.randint(1, waiting)
+        log = self._log(slot.partition.spec.source, number)
+        for _ in range(waiting):
+            slot.partition.take(log.at(slot.partition.applied + 1), 0)
+            slot.touched = True
+        if self._shuffle is None or not waiting or self._shuffle.random() < 0.5:
+            self._cut(slot)
+
+    def crash(self, stage: Stage, number: int, point: CrashPoint = CrashPoint.OUTPUTS_SENT) -> None:
+        """The worker of this partition dies, and another takes it over."""
+        slot = self._slots[stage, number]
+        if point is not CrashPoint.BEFORE_OUTPUTS:
+            self._cut(slot, keep=point is CrashPoint.MARKER_SENT)
+        slot.opens += 1
+        slot.partition = self._opened(stage, number, slot.states, slot.marker, slot.opens)
+        slot.touched, slot.told = False, {}
+        source = slot.partition.spec.source
+        barrier = self._log(source, number).end
+        self._append([Outgoing(source, number, None, envelopes([], [])[0])])
+        slot.partition.wait_for(barrier)
+
+    def _cut(self, slot: _Slot, keep: bool = True) -> None:
+        partition = slot.partition
+        cut = partition.cut(self._behind(slot) == 0)
+        self._append(cut.outputs)
+        if not keep:
+            return
+        slot.states.update(cut.changed.states)
+        for key in cut.changed.gone:
+            slot.states.pop(key, None)
+        slot.marker = Marker(slot.opens, cut.applied, cut.emission, cut.watermark, cut.marks, 0)
+        slot.touched = False
+        partition.sent(cut)
+        merge_counts(self.counts[partition.spec.stage], cut.counts.items())
+        self._log(partition.spec.source, partition.number).trim(cut.applied + 1)
+        marks = partition.heartbeat(self._behind(slot) == 0)
+        if marks != slot.told:
+            slot.told = marks
+            self._append(heartbeats(marks, self.partitions))
+
+    def _behind(self, slot: _Slot) -> int:
+        return self._log(slot.partition.spec.source, slot.partition.number).end - slot.partition.applied - 1
+
+    def _send_ingested(self) -> None:
+        if self._ingest is None:
+            return
+        records, counts = self._ingest.outbox.take()
+        merge_counts(self.counts[Stage.INGEST], counts.items())
+        marks = self._ingest_marks(self._ingest)
+        self._append(pack(records, marks))
+        if marks != self._told:
+            self._told = marks
+            self._append(heartbeats(marks, self.partitions))
+
+    def _ingest_marks(self, ingest: IngestStep) -> dict[Topic, list[Mark]]:
+        """A source that was never fed is idle: it holds nothing back."""
+        marks: dict[Topic, list[Mark]] = {}
+        for source, target in SOURCES.items():
+            for number in range(self._topic_partitions[source]):
+                watermark = max(ingest.watermark(source, number), self._floor)
+                mark = Mark(Stage.INGEST, source, number, watermark, watermark == 0)
+                marks.setdefault(target, []).append(mark)
+        return marks
+
+    def _log(self, topic: str, partition: int) -> LocalLog:
+        log = self._logs.get((topic, partition))
+        if log is None:
+            log = self._logs[topic, partition] = LocalLog()
+        return log
+
+    def _append(self, messages: Iterable[Outgoing]) -> None:
+        for message in messages:
+            self._log(message.topic, message.partition).append(message, self._record_time)
+
+    # --- what came of it
+
+    def steps(self, stage: Stage) -> dict[int, PartitionStep]:
+        """The present steps of a stage, by partition."""
+        return {number: slot.partition.step for (name, number), slot in self._slots.items() if name == stage}
+
+    def watermarks(self, stage: Stage) -> dict[int, int]:
+        """Event time of a stage's partitions, ns."""
+        found = {number: slot for (name, number), slot in self._slots.items() if name == stage}
+        return {number: slot.partition.watermarks.watermark for number, slot in found.items()}
+
+    def messages(self, topic: Topic) -> list[Incoming]:
+        """What lies on a topic that no stage here reads, partition after partition, in order."""
+        return [one for number in range(self.partitions) for one in self._log(topic, number).kept()]
+
+    def verdicts(self) -> list[tuple[bytes, bytes | None]]:
+        """Every verdict message: key and value, `None` for a tombstone."""
+        return [(one.key or b"", one.value) for one in self.messages(Topic.VERDICTS)]
+
+    def rows(self, table: str) -> list[list[Any]]:
+        """Every row for a table, old versions too."""
+        envelope = decoder(Row)
+        found = (row for one in self.messages(Topic.ROWS) for row in envelope.decode(one.value or b"").records)
+        return [row.values for row in found if row.table == table]
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """Everything that could not be used."""
+        letter = msgspec.json.Decoder(DeadLetter)
+        return [letter.decode(one.value or b"") for one in self.messages(Topic.DEAD_LETTERS)]
