@@ -187,7 +187,8 @@ class Ingest:
                     at.bury("bad_time", "start and end are missing or out of range", tenant, trace_id.hex())
                     continue
                 flags |= time_flags
-                notes(SpanFlag(time_flags).name or "times")
+                if time_flags:
+                    notes(str(SpanFlag(time_flags).name).lower())
             slim = read(span, (trace_id, span_id, parent_id), start, end, flags, tenant, resource, ours, notes)
             target = targets.get(trace_id)
             if target is None:

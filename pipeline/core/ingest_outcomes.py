@@ -62,8 +62,8 @@ def read_outcome(event: Any, record_time: int, rules: OutcomeRules) -> Outcome:
     except ValidationError as error:
         raise BadOutcome("; ".join(_complaint(dict(one)) for one in error.errors()[:3])) from None
     tenant = normalise_id(valid.tenant) or DEFAULT_TENANT
+    _finite(valid.data, "data")  # before the dump, which makes them null
     whole = valid.model_copy(update={"tenant": tenant}).model_dump(mode="json")
-    _finite(whole["data"], "data")
     event_time, ahead = from_datetime(valid.event_time), False
     if event_time < 0:
         raise BadOutcome("event_time: lies before 1970")

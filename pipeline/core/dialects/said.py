@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pipeline.core.ids import normalise_id
-from pipeline.core.otlp.values import read_value
+from pipeline.core.otlp.values import flat, read_python
 from schemas.span import Said, Value
 
 FAMILY = "trueup.task.family"
@@ -35,9 +35,9 @@ def read_said(attributes: Mapping[str, bytes], said: Said | None, notes: Callabl
     state: dict[str, Value] = {}
     keys: dict[str, tuple[str, ...]] = {}
     for key in own:
-        value = read_value(attributes[key])
+        value = read_python(attributes[key])
         if key.startswith(STATE):
-            state[key[len(STATE) :]] = value
+            state[key[len(STATE) :]] = flat(value)
         elif key.startswith(KEY):
             values = _ids(value)
             if values:
@@ -59,7 +59,7 @@ def read_said(attributes: Mapping[str, bytes], said: Said | None, notes: Callabl
     return Said(families, claim, state, keys, issues, subject, said.tripped if said else None)
 
 
-def _ids(value: Value) -> tuple[str, ...]:
+def _ids(value: object) -> tuple[str, ...]:
     """Each element of an array is a value; missing ones and repetitions are left out."""
     given = value if isinstance(value, list) else [value]
     return tuple(dict.fromkeys(text for item in given if (text := normalise_id(item))))

@@ -17,7 +17,6 @@ from pipeline.core.otlp import wire
 from pipeline.core.otlp.reading import Batch, NotOtlp, Reading, Trouble, key_in_words
 from pipeline.core.otlp.span_ids import SPAN_BYTES, TRACE_BYTES, from_text
 from pipeline.core.otlp.values import write_value
-from pipeline.core.otlp.wire import EncodeError
 from schemas.span import SpanFlag
 
 ROOTS = ("resourceSpans", "resource_spans", "batches")  # `batches`: as Tempo's API gives traces out
@@ -163,7 +162,7 @@ def _attributes(pairs: list[Any], into: Any, what: str, trace: str, reading: Rea
         try:
             value = _any(pair.get("value"), reading)
             raw = write_value(value)
-        except (ValueError, TypeError, OverflowError, RecursionError, EncodeError):
+        except (ValueError, TypeError, OverflowError, RecursionError):
             detail = f"{what} {key_in_words(key)}: its value cannot be read"
             reading.troubles.append(Trouble("attribute", "bad_attribute", detail, trace))
             continue

@@ -114,7 +114,7 @@ def _attributes(pairs: Any, into: Any, what: str, trace: str, reading: Reading) 
         except (UnicodeDecodeError, DecodeError):
             try:
                 raw = write_value(to_python(wire.LooseAny.FromString(raw)))
-            except DecodeError:
+            except (DecodeError, ValueError):
                 detail = f"{what} {key_in_words(key)}: its value cannot be decoded"
                 reading.troubles.append(Trouble("attribute", "bad_attribute", detail, trace))
                 continue

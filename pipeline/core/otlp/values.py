@@ -18,6 +18,7 @@ from schemas.span import Scalar, Value
 T = TypeVar("T")
 
 SAFE_INTEGER = 2**53 - 1
+MAX_DEPTH = 30  # levels of arrays and maps: what protobuf's own limit of 100 messages leaves room for
 INT64 = range(-(2**63), 2**63)
 
 
@@ -92,9 +93,19 @@ def to_python(message: Any) -> Any:
     return value
 
 
-def to_any(value: Any) -> Any:
-    """The inverse: a `LooseAny` message. An integer beyond 64 bits and a value of a foreign type raise."""
+def write_value(value: Any) -> bytes:
+    """The inverse of `read_python`.
+
+    Raises: ValueError, for an integer beyond 64 bits, nesting beyond `MAX_DEPTH` and a value of a foreign type.
+    """
     message = LooseAny()
+    _fill(message, value, 0)
+    return bytes(message.SerializeToString())
+
+
+def _fill(message: Any, value: Any, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise ValueError("nested too deeply")
     if isinstance(value, str):
         message.string_value = value.encode("utf-8", "replace")
     elif isinstance(value, bool):
@@ -105,18 +116,15 @@ def to_any(value: Any) -> Any:
         message.double_value = value
     elif isinstance(value, list):
         message.array_value.SetInParent()
-        message.array_value.values.extend(to_any(item) for item in value)
+        for item in value:
+            _fill(message.array_value.values.add(), item, depth + 1)
     elif isinstance(value, dict):
         message.kvlist_value.SetInParent()
         for key, item in value.items():
-            message.kvlist_value.values.add(key=key.encode("utf-8", "replace"), value=to_any(item))
+            entry = message.kvlist_value.values.add(key=key.encode("utf-8", "replace"))
+            _fill(entry.value, item, depth + 1)
     elif value is not None:
-        raise TypeError(type(value).__name__)
-    return message
-
-
-def write_value(value: Any) -> bytes:
-    return bytes(to_any(value).SerializeToString())
+        raise ValueError(type(value).__name__)
 
 
 def is_scalar(value: Any) -> bool:

@@ -14,10 +14,10 @@ from typing import Any
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-__all__ = ["DecodeError", "EncodeError"]
+__all__ = ["DecodeError"]
 
 _TYPES = {
     "bytes": FieldDescriptorProto.TYPE_BYTES,
