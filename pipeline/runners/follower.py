@@ -16,7 +16,7 @@ from pipeline.errors import StageCrashed, TrueupError
 from pipeline.runners.kafka_log import KafkaLog, consumer, message_of
 from pipeline.runners.messages import Incoming, MessageLog
 from pipeline.runners.options import RunnerOptions, StageSpec
-from pipeline.runners.snapshots import Replay, newest_start
+from pipeline.runners.snapshots import Replay, read_back
 
 
 class FollowedPartition:
@@ -28,16 +28,10 @@ class FollowedPartition:
         self.step = make(number)
         self._opened = False
 
-    async def open(self, end: int) -> int:
-        """Show what lies before `end`; returns the offset from which to go on."""
-        start = await newest_start(self._log, self._topic, self.number, end)
-        self._replay = Replay(0) if start is None else Replay()
-        position = start or 0
-        async for message in self._log.read(self._topic, self.number, position, end):
-            self._replay.take(message)
-            position = message.offset + 1
+    async def open(self, end: int) -> None:
+        """Show what lies before `end`."""
+        self._replay = await read_back(self._log, self._topic, self.number, end)
         self._show(self._replay)
-        return position
 
     def take(self, messages: Sequence[Incoming]) -> None:
         """Show what comes next, once its marker is there."""
@@ -89,15 +83,16 @@ class SnapFollower:
         try:
             await self._broker.start()
             ends = await self._broker.ends(self.spec.snap, range(len(self._followed)))
-            nexts = {one.number: await one.open(ends.get(one.number, 0)) for one in self._followed}
+            for followed in self._followed:
+                await followed.open(ends.get(followed.number, 0))
             self._reader = consumer(self._options.brokers, self._options.dev_broker)
             await self._reader.start()
         except BaseException:
             await self.stop()
             raise
-        self._reader.assign([TopicPartition(self.spec.snap, number) for number in nexts])
-        for number, position in nexts.items():
-            self._reader.seek(TopicPartition(self.spec.snap, number), position)
+        self._reader.assign([TopicPartition(self.spec.snap, number) for number in ends])
+        for number, end in ends.items():
+            self._reader.seek(TopicPartition(self.spec.snap, number), end)
         self._task = asyncio.create_task(self._follow(), name=f"follow {self.spec.snap}")
         self._task.add_done_callback(self._ended)
 

@@ -118,22 +118,31 @@ class Replay:
 async def read_back(log: MessageLog, topic: str, partition: int, stop: int) -> Replay:
     """The state at offset `stop` of a partition of a `-snap` topic.
 
+    A snapshot that the newest marker names may be that of a worker who lost the partition between its last block and
+    its marker. Then no marker of it counts, or one that counts names an older snapshot: it is read from there again.
+
     Raises:
         SnapshotLost: retention deleted the start of what would be needed.
     """
     start = await newest_start(log, topic, partition, stop)
-    replay = Replay(0) if start is None else Replay()
-    async for message in log.read(topic, partition, start or 0, stop):
-        replay.take(message)
-    return replay
+    while True:
+        replay = Replay(0) if start is None else Replay()
+        async for message in log.read(topic, partition, start or 0, stop):
+            replay.take(message)
+        if start is None:
+            return replay
+        if replay.marker is None:
+            start = await newest_start(log, topic, partition, start)
+        elif replay.marker.start < start:
+            start = replay.marker.start
+        else:
+            return replay
 
 
 async def newest_start(log: MessageLog, topic: str, partition: int, stop: int) -> int | None:
-    """Where the newest full snapshot before `stop` starts; `None` when there is none and never was.
+    """Where the newest full snapshot that a marker before `stop` names starts; `None` when there never was one.
 
-    Looks back from the end, each time four times as far, for any marker: also that of a writer who had lost the
-    partition names a start that everything after it can be replayed from, since a full snapshot gets its first marker
-    only when no other worker had opened the partition before its last block.
+    Looks back from the end, each time four times as far.
     """
     first = await log.begin(topic, partition)
     upper, reach = stop, FIRST_REACH

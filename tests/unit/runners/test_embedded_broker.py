@@ -102,6 +102,10 @@ def test_totals_are_exact_after_a_kill(topics_of_a_new_broker: str, tmp_path: Pa
 
 
 async def feed_slowly(log: KafkaLog) -> None:
+    """The second half, from when the worker is at work."""
+    deadline = time.monotonic() + PATIENCE
+    while not await totals(log) and time.monotonic() < deadline:
+        await asyncio.sleep(0.1)
     for number in range(MESSAGES // 2, MESSAGES):
         await feed(log, number, number + 1)
         await asyncio.sleep(0.1)
