@@ -162,8 +162,13 @@ class LocalRunner:
             slot = self._shuffle.choice(ready) if self._shuffle else ready[0]
             self.turn(slot.partition.spec.stage, slot.partition.number)
 
-    def turn(self, stage: Stage, number: int, most: int | None = None) -> None:
-        """Let one partition apply some of what waits for it, then cut: always, or with `shuffle` half of the times."""
+    def turn(self, stage: Stage, number: int, most: int | None = None, cut: bool | None = None) -> None:
+        """Let one partition apply what waits for it, then cut.
+
+        Args:
+            most: messages; without it all, or with `shuffle` some.
+            cut: whether; without it always, or with `shuffle` half of the times.
+        """
         slot = self._slots[stage, number]
         waiting = self._behind(slot)
         if most is not None:
@@ -174,7 +179,9 @@ class LocalRunner:
         for _ in range(waiting):
             slot.partition.take(log.at(slot.partition.applied + 1), 0)
             slot.touched = True
-        if self._shuffle is None or not waiting or self._shuffle.random() < 0.5:
+        if cut is None:
+            cut = self._shuffle is None or not waiting or self._shuffle.random() < 0.5
+        if cut:
             self._cut(slot)
 
     def crash(self, stage: Stage, number: int, point: CrashPoint = CrashPoint.OUTPUTS_SENT) -> None:
