@@ -1,0 +1,86 @@
+"""The gateway's HTTP server, as one page: its routes and where it may listen."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from pipeline.errors import TrueupError
+from pipeline.gateway.broker import Produce
+from pipeline.gateway.otlp import LOGS, TRACES, OtlpRoute
+from pipeline.gateway.outcomes import OutcomesRoute
+from pipeline.gateway.request import Authorize, anyone
+
+MAX_REQUEST_BYTES = 16 * 1024 * 1024
+
+NotReady = Callable[[], Awaitable[str | None]]
+"""Why nothing can be taken now; None when all is well."""
+
+
+class OpenToAll(TrueupError):
+    """The gateway was to listen beyond this machine without tokens."""
+
+
+def application(
+    produce: Produce,
+    not_ready: NotReady,
+    authorize: Authorize = anyone,
+    max_request_bytes: int = MAX_REQUEST_BYTES,
+) -> web.Application:
+    """The routes.
+
+    Args:
+        produce: sends one record to Kafka.
+        not_ready: asked by `/readyz`.
+        authorize: decides who may send what.
+        max_request_bytes: of a body, unpacked.
+    """
+
+    async def healthz(_request: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def readyz(_request: web.Request) -> web.Response:
+        why = await not_ready()
+        return web.json_response({"ready": why is None, "reason": why}, status=200 if why is None else 503)
+
+    app = web.Application()
+    app.router.add_post("/v1/traces", OtlpRoute(TRACES, produce, authorize, max_request_bytes).__call__)
+    app.router.add_post("/v1/logs", OtlpRoute(LOGS, produce, authorize, max_request_bytes).__call__)
+    app.router.add_post("/v1/outcomes", OutcomesRoute(produce, authorize, max_request_bytes).__call__)
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    return app
+
+
+async def listen(app: web.Application, host: str, port: int, has_tokens: bool = False) -> tuple[web.AppRunner, int]:
+    """Serve until the runner's `cleanup`; the port is the real one where 0 was asked for.
+
+    Raises:
+        OpenToAll: without tokens on an address that others can reach.
+        OSError: the port is taken.
+    """
+    if not has_tokens and not is_loopback(host):
+        raise OpenToAll(
+            f"the gateway has no tokens, so it may not listen on {host}: set tokens, or listen on 127.0.0.1"
+        )
+    # Bodies are unpacked by us, up to our limit.
+    runner = web.AppRunner(app, auto_decompress=False, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, host, port)
+    try:
+        await site.start()
+    except OSError:
+        await runner.cleanup()
+        raise
+    return runner, int(runner.addresses[0][1])
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
