@@ -145,4 +145,4 @@ TABLES: dict[str, tuple[str, ...]] = {
         "payload",
     ),
 }
-"""`data`, `verdict` and `changed` are JSON text; `dimensions` a map; `*_at` are 0 where unknown; `via` is `name=value`."""
+"""`data`, `verdict`, `changed` are JSON text; `dimensions` a map; `*_at` are 0 where unknown; `via` is `name=value`."""

@@ -91,7 +91,7 @@ class PartitionStep(Protocol):
         """Take over a restored key."""
 
     def opened(self, watermark: int) -> None:
-        """All keys are loaded. Until `caught_up`, input may be what a dead worker had read: emit what it touches again."""
+        """All keys are loaded. Until `caught_up`, a dead worker may have read the input: emit what it touches again."""
 
     def apply(self, records: Sequence[Any]) -> None:
         """Records of one message."""

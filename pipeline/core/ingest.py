@@ -7,6 +7,7 @@ as the counts say. No state, no clock: a record gives the same whenever it is re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
@@ -28,7 +29,7 @@ from pipeline.core.otlp.span_ids import SPAN_BYTES, TRACE_BYTES, repaired
 from pipeline.core.otlp.values import Memo, read_value
 from pipeline.core.timeline import TimeRules, from_datetime
 from schemas.outcome import OutcomeArrival
-from schemas.span import WORK, Said, SpanArrival, SpanFlag, Value
+from schemas.span import WORK, Kind, Said, SpanArrival, SpanFlag, Value
 from schemas.topics import Topic, partition_of
 
 RESOURCE_KEYS = frozenset(
@@ -39,6 +40,7 @@ END_OF_INPUT = "trueup.end_of_input"
 MEMO = 10_000
 EXPECTED = "an OTLP export request of spans, protobuf or JSON,"
 
+IDLE = tuple(kind for kind in Kind if kind not in WORK)  # a tuple: to hash a member of an enum calls Python
 _ZERO_TRACE, _ZERO_SPAN = bytes(TRACE_BYTES), bytes(SPAN_BYTES)
 _encode = msgspec.msgpack.Encoder().encode
 _moment = TypeAdapter(datetime)
@@ -162,8 +164,8 @@ class Ingest:
         record_time, skew = at.record_time, self._rules.max_clock_skew
         limit = record_time + skew if record_time > 0 else 2**63 - 1
         partitions, read = self._partitions, self._reader.read
-        send, notes = self.outbox.send, partial(self.outbox.count, Result.NOTED)
-        targets: dict[bytes, int] = {}
+        notes = partial(self.outbox.count, Result.NOTED)
+        boxes: dict[bytes, Callable[[SpanArrival], None]] = {}  # by trace; looking one up costs more than filling it
         used = latest = 0
         for span in batch.spans:
             trace_id, span_id, parent_id = span.trace_id, span.span_id, span.parent_span_id
@@ -190,19 +192,19 @@ class Ingest:
                 if time_flags:
                     notes(str(SpanFlag(time_flags).name).lower())
             slim = read(span, (trace_id, span_id, parent_id), start, end, flags, tenant, resource, ours, notes)
-            target = targets.get(trace_id)
-            if target is None:
-                target = targets[trace_id] = partition_of(partitions, tenant, trace_id)
             said = slim.said
             stated = _stated(said) if said is not None and said.keys else ()
-            send(
-                Topic.SPANS,
-                target,
-                SpanArrival(
-                    tenant, trace_id, span_id, parent_id, start, end, record_time,
-                    slim.ids, slim.kind in WORK, stated, _encode(slim),
-                ),
+            arrival = SpanArrival(
+                tenant, trace_id, span_id, parent_id, start, end, record_time,
+                slim.ids, slim.kind not in IDLE, stated, _encode(slim),
             )  # fmt: skip
+            put = boxes.get(trace_id)
+            if put is None:
+                target = Topic.SPANS, partition_of(partitions, tenant, trace_id)
+                self.outbox.send(*target, arrival)
+                boxes[trace_id] = self.outbox.records[target].append
+            else:
+                put(arrival)
             used += 1
             if end > latest:
                 latest = end

@@ -67,7 +67,7 @@ class Watermarks:
     __slots__ = ("_all_idle_since", "sources", "watermark")
 
     def __init__(self, expected: Iterable[Source] = ()) -> None:
-        self.sources: dict[Source, tuple[int, bool]] = {source: (0, False) for source in expected}
+        self.sources: dict[Source, tuple[int, bool]] = dict.fromkeys(expected, (0, False))
         self.watermark = 0
         self._all_idle_since: int | None = None
 

@@ -1,7 +1,7 @@
 """Compiled contracts and the book of those in force.
 
-A session is judged by the version in force at its start (RULES.md 31); a family that spans do not state is the one whose
-`applies_when` holds (13).
+A session is judged by the version in force at its start (RULES.md 31); a family that spans do not state is the one
+whose `applies_when` holds (13).
 """
 
 from __future__ import annotations
@@ -152,6 +152,11 @@ class ContractBook:
         return iter(self._by_name.values())
 
     @property
+    def derives(self) -> bool:
+        """Whether any contract can tell its family from spans that do not state one."""
+        return any(one.applies_when is not None for one in self._by_name.values())
+
+    @property
     def families(self) -> list[str]:
         return sorted(self._by_family)
 
@@ -164,6 +169,8 @@ class ContractBook:
         versions = self._by_family.get(family)
         if not versions:
             return None
+        if len(versions) == 1:
+            return versions[0] if versions[0].effective_from <= moment else None
         index = bisect_right([one.effective_from for one in versions], moment)
         return versions[index - 1] if index else None
 
@@ -172,9 +179,9 @@ class ContractBook:
         found = []
         for family in self._by_family:
             contract = self.in_force(family, moment)
-            if contract is not None and contract.applies_when is not None:
-                if contract.applies_when.holds(values) is Truth.TRUE:
-                    found.append(family)
+            applies = contract.applies_when if contract is not None else None
+            if applies is not None and applies.holds(values) is Truth.TRUE:
+                found.append(family)
         return sorted(found)
 
     def longest_horizon(self, default: int) -> int:

@@ -77,11 +77,12 @@ class Expression:
 
     def holds(self, values: Mapping[str, Any]) -> Truth:
         """Evaluate; tools that were never called count as zeros."""
+        read = {name: values[name] for name in self.variables}  # the rest need not be turned into CEL values
         named = self.reads("tools")
-        if named and not named <= values["tools"].keys():
-            values = {**values, "tools": {**dict.fromkeys(named, ZERO_CALLS), **values["tools"]}}
+        if named and not named <= read["tools"].keys():
+            read["tools"] = {**dict.fromkeys(named, ZERO_CALLS), **read["tools"]}
         try:
-            answer = self._program.execute(dict(values))
+            answer = self._program.execute(read)
         except KeyError:
             return Truth.UNKNOWN
         except (ValueError, TypeError, ArithmeticError, RuntimeError, LookupError):

@@ -1,4 +1,4 @@
-"""What stage 3 keeps: the newest version of each outcome, and what states a key and is addressed to it (RULES.md 32-37)."""
+"""What stage 3 keeps: each outcome's newest version; what states a key and is addressed to it (RULES.md 32-37)."""
 
 from __future__ import annotations
 

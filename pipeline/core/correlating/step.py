@@ -1,7 +1,7 @@
 """Stage 3 for one partition: everything that moves an outcome identity or a key.
 
 ```
-outcome --> its identity: newest version? --> to its conversation, or to each of its keys (another partition of this stage)
+outcome --> its identity: newest version? --> to its conversation, or to each of its keys (elsewhere in this stage)
                                          --> withdrawn from where it was before and no longer is
 key: a trace states it, or an outcome is addressed to it --> to the conversations it leads to now; withdrawn from others
 ```

@@ -3,15 +3,15 @@
 The rule this file keeps: nothing of what people or models wrote is kept. A span's name is put together from known
 fields, of messages only the number of tool calls is read, of error messages only whether they are control flow.
 
-This is the pipeline's innermost loop. It asks the undecoded attributes for the keys it wants, and remembers what low
-numbers of different bytes mean (names, counts, finish reasons) instead of decoding them again.
+This is the pipeline's innermost loop. A span's operation names a plan: which keys to ask the undecoded attributes for
+and what their bytes mean; what few different bytes mean (names, counts, finish reasons) is remembered, not decoded again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,8 +27,33 @@ Attributes = Mapping[str, bytes]
 MEMO = 20_000
 MAX_TEXT = 1024
 CODE_ERROR = 2
-MODEL_KINDS = frozenset({Kind.INFERENCE, Kind.EMBEDDING})
 FINE = frozenset({b"", b"\x18\x00", b"\x18\x01"})  # no status; unset and OK, without a message
+
+
+AGENT, TOOL, CALL_ID, TARGET, MODEL, RESPONSE_ID, FINISH, ASKED, INPUT, OUTPUT, CACHED, TRIPPED = range(12)
+NOTHING: list[Any] = ["", "", "", "", "", "", (), -1, 0, 0, 0, None]
+"""What a span says where it says nothing, by slot."""
+
+SUBJECTS = {
+    Kind.TOOL: TOOL,
+    Kind.HANDOFF: TARGET,
+    Kind.INFERENCE: MODEL,
+    Kind.EMBEDDING: MODEL,
+}
+"""The slot that a span's name goes on with, after its operation; the agent for all other kinds."""
+
+
+class _Plan(NamedTuple):
+    """How spans of one operation are read.
+
+    Args:
+        asks: (key, slot, meaning of the bytes). Of several keys for one slot the last one that is there holds.
+    """
+
+    kind: Kind
+    label: str
+    subject: int
+    asks: tuple[tuple[str, int, Callable[[bytes], Any]], ...]
 
 
 class _Part(msgspec.Struct):
@@ -55,12 +80,48 @@ class Reader:
         self.conversation_keys = conversation_keys
         self._cut: set[str] = set()
         self._handoff = re.compile(dialect.handoff_tools, re.IGNORECASE | re.DOTALL)
-        self._kinds: Memo[tuple[Kind, str]] = Memo(self._kind, MEMO)
-        self._names: Memo[str] = Memo(self._text, MEMO)
         self._ids: Memo[str] = Memo(lambda raw: conversation_id(read_value(raw)), MEMO)
-        self._counts: Memo[int] = Memo(read_int, MEMO)
-        self._finishes: Memo[tuple[str, ...]] = Memo(self._finish, MEMO)
         self._targets: dict[str, str | None] = {}
+        self._asks = self._asks_by_kind()
+        self._step = self._plan(b"")
+        self._plans: Memo[_Plan] = Memo(self._plan, MEMO)
+
+    def _asks_by_kind(self) -> dict[Kind, tuple[tuple[str, int, Callable[[bytes], Any]], ...]]:
+        table = self.dialect
+        name = Memo[str](self._text, MEMO).__getitem__
+        count = Memo[int](read_int, MEMO).__getitem__
+        agents = [(table.agent, AGENT, Memo[str](self._agent, MEMO).__getitem__)]
+        model: list[tuple[Keys, int, Callable[[bytes], Any]]] = [
+            (table.model, MODEL, name),
+            (table.response_id, RESPONSE_ID, self._text),  # as many as there are spans: not worth remembering
+            (table.finish, FINISH, Memo[tuple[str, ...]](self._finish, MEMO).__getitem__),
+            (table.messages, ASKED, self._asked),
+            (table.input_tokens, INPUT, count),
+            (table.output_tokens, OUTPUT, count),
+            (table.cached_tokens, CACHED, count),
+        ]
+        more: dict[Kind, list[tuple[Keys, int, Callable[[bytes], Any]]]] = {
+            Kind.INFERENCE: model,
+            Kind.EMBEDDING: model,
+            Kind.TOOL: [(table.tool, TOOL, name), (table.call_id, CALL_ID, self._text)],
+            Kind.HANDOFF: [(table.handoff_to, TARGET, name)],
+            Kind.GUARDRAIL: [(table.tripped, TRIPPED, read_value)],
+        }
+        return {
+            kind: tuple(
+                (key, slot, meaning)
+                for keys, slot, meaning in [*agents, *more.get(kind, [])]
+                for key in reversed(keys)  # the first of the keys is read last, so that it holds
+            )
+            for kind in Kind
+        }
+
+    def _plan(self, raw: bytes) -> _Plan:
+        operation = read_text(raw) if raw else ""
+        kind = self.dialect.kinds.get(operation)
+        if kind is None:
+            kind, operation = Kind.STEP, "step"
+        return _Plan(kind, operation, SUBJECTS.get(kind, AGENT), self._asks[kind])
 
     def read(
         self,
@@ -83,10 +144,25 @@ class Reader:
             notes: is told what is counted beside the span.
         """
         attributes: Attributes = wired.attributes
-        table = self.dialect
-        names = self._names
-        raw = _first(attributes, table.kind)
-        kind, label = self._kinds[raw] if raw else (Kind.STEP, "step")
+        raw = _first(attributes, self.dialect.kind)
+        kind, label, subject, asks = self._plans[raw] if raw else self._step
+        slots = NOTHING.copy()
+        for key, slot, meaning in asks:
+            if key in attributes:  # then the lookup: together they cost half of what `get` does
+                raw = attributes[key]
+                if raw:
+                    slots[slot] = meaning(raw)
+        agent, tool, call_id, target, model, response_id, finish, asked, sent, got, cached, tripped = slots
+        name = slots[subject]
+        if name:
+            label = f"{label} {name}"
+        said: Said | None = None
+        if kind is Kind.TOOL:
+            handed = self._target(tool)
+            if handed is not None:
+                kind, target = Kind.HANDOFF, handed
+        elif kind is Kind.GUARDRAIL:
+            said = Said(tripped=tripped in (True, "true"))
 
         conversations: tuple[str, ...] = ()
         found = [attributes[key] for key in self.conversation_keys if key in attributes]
@@ -95,49 +171,6 @@ class Reader:
             if conversations == ("",):
                 conversations = ()
                 notes("missing_id")
-
-        raw = _first(attributes, table.agent)
-        agent = names[raw] if raw else ""
-        if agent in table.not_agents:
-            agent = ""
-        tool = call_id = target = model = response_id = ""
-        finish: tuple[str, ...] = ()
-        asked = -1
-        tokens = (0, 0, 0)
-        said: Said | None = None
-        subject = agent
-        if kind in MODEL_KINDS:
-            raw = _first(attributes, table.model)
-            subject = model = names[raw] if raw else ""
-            raw = _first(attributes, table.response_id)
-            if raw:
-                response_id = self._text(raw)
-            raw = _first(attributes, table.finish)
-            if raw:
-                finish = self._finishes[raw]
-            raw = _first(attributes, table.messages)
-            if raw:
-                asked = self._asked(raw)
-            tokens = (
-                self._count(attributes, table.input_tokens),
-                self._count(attributes, table.output_tokens),
-                self._count(attributes, table.cached_tokens),
-            )
-        elif kind is Kind.TOOL:
-            raw = _first(attributes, table.tool)
-            subject = tool = names[raw] if raw else ""
-            raw = _first(attributes, table.call_id)
-            if raw:
-                call_id = self._text(raw)
-            handed = self._target(tool)
-            if handed is not None:
-                kind, target = Kind.HANDOFF, handed
-        elif kind is Kind.HANDOFF:
-            raw = _first(attributes, table.handoff_to)
-            subject = target = names[raw] if raw else ""
-        elif kind is Kind.GUARDRAIL:
-            raw = _first(attributes, table.tripped)
-            said = Said(tripped=raw is not None and read_value(raw) in (True, "true"))
         if ours:
             said = read_said(attributes, said, notes)
 
@@ -156,7 +189,7 @@ class Reader:
             start,
             end,
             kind,
-            f"{label} {subject}" if subject else label,
+            label,
             failed,
             control,
             int(flags),
@@ -170,7 +203,7 @@ class Reader:
             response_id,
             finish,
             asked,
-            tokens,
+            (sent, got, cached),
             resource,
             _linked(links, ids[0]) if links else (),
             said,
@@ -185,20 +218,15 @@ class Reader:
             self._cut.add(text)
         return text
 
-    def _kind(self, raw: bytes) -> tuple[Kind, str]:
-        operation = read_text(raw)
-        kind = self.dialect.kinds.get(operation)
-        return (Kind.STEP, "step") if kind is None else (kind, operation)
+    def _agent(self, raw: bytes) -> str:
+        agent = self._text(raw)
+        return "" if agent in self.dialect.not_agents else agent
 
     def _several(self, found: list[bytes], notes: Callable[[str], None]) -> tuple[str, ...]:
         ids = tuple(dict.fromkeys(text for raw in found if (text := self._ids[raw])))
         if len(ids) > 1:
             notes("conflicting_ids")
         return ids or ("",)
-
-    def _count(self, attributes: Attributes, keys: Keys) -> int:
-        raw = _first(attributes, keys)
-        return self._counts[raw] if raw else 0
 
     def _finish(self, raw: bytes) -> tuple[str, ...]:
         value = read_value(raw)
@@ -261,7 +289,7 @@ class Reader:
 
 
 def _first(attributes: Attributes, keys: Keys) -> bytes | None:
-    """The value of the first key that is there and not null. Asking with `in` first is twice as fast as `get`."""
+    """The value of the first key that is there and not null."""
     for key in keys:
         if key in attributes:
             raw = attributes[key]

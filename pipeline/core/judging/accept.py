@@ -14,7 +14,7 @@ Fingerprint = tuple[int, int, frozenset[tuple[bytes, int]]]
 
 
 def settles_after(book: ContractBook, rules: TimeRules) -> int:
-    """How long after a bucket's end it settles, ns: the longest of gap, windows and H of all contracts, plus lateness."""
+    """How long after a bucket's end it settles, ns: the longest of gap, windows and H, plus lateness."""
     return (
         max(
             rules.session_gap,
@@ -48,7 +48,7 @@ class SettledGuard:
         recut: Callable[[Conversation], list[Session]],
         watermark: int,
     ) -> list[SpanKey]:
-        """Take the offending spans out of the conversation again and return them; traces are tried in order of arrival."""
+        """Take the offending spans out again and return them; traces are tried in order of arrival."""
         groups: dict[bytes, dict[bytes, tuple[int, bytes]]] = {}
         for trace_id, span_id in fresh:
             held = conversation.traces[trace_id].spans

@@ -100,7 +100,7 @@ def family_of(session: Session, before: Session | None, book: ContractBook, rule
     for run in sorted(session.runs, key=lambda one: (one.start, one.trace_id)):
         if run.stated_family:
             return Family(run.stated_family, FamilySource.STATED, book.in_force(run.stated_family, start))
-    derived = book.derive(variables(session.runs, None), start)
+    derived = book.derive(variables(session.runs, None), start) if book.derives else []
     if len(derived) == 1:
         return Family(derived[0], FamilySource.DERIVED, book.in_force(derived[0], start))
     if derived:

@@ -15,7 +15,7 @@ HANDOFF_NAME = re.compile(r"^(.*-)?(transfer_to_|handoff|delegate work|ask quest
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One tool call: how its last attempt that was not interrupted ended. `retries`: further attempts, interrupted ones not counted."""
+    """One tool call: how its last uninterrupted attempt ended. `retries`: attempts beyond the first, so counted."""
 
     tool: str
     ok: bool
@@ -41,7 +41,7 @@ class _Attempt:
 
 
 def tool_calls(traces: Iterable[TraceView], contract: CompiledContract | None) -> list[ToolCall]:
-    """The calls by start (rule 22). A tool that hands off to a person is a call too, unless its name says that it hands off."""
+    """The calls by start (rule 22). A hand-off to a person by a tool is a call too, unless its name says hand-off."""
     attempts = sorted(_attempts(traces, contract), key=lambda one: started_first(one.span))
     by_call: dict[tuple[str, str], list[_Attempt]] = {}
     calls: list[list[_Attempt]] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeline.core.contracts.book import CompiledContract
 from pipeline.core.contracts.expressions import Truth
 from pipeline.core.judging.facts import variables
-from pipeline.core.judging.views import RunView, ended_last
+from pipeline.core.judging.views import CALLS, RunView, ended_last
 from schemas.span import Span
 
 CLAIMS = frozenset({"completed", "escalated", "refused", "failed"})
@@ -41,11 +41,21 @@ def explicit_claim(runs: Sequence[RunView], contract: CompiledContract | None) -
 
 
 def _first_holds(runs: Sequence[RunView], contract: CompiledContract, spans: list[Span]) -> Span | None:
-    """The span whose end first made `claimed_when` true."""
+    """The span whose end first made `claimed_when` true.
+
+    Only the end of a span that can move what the expression reads is looked at: tools move with tool and hand-off
+    spans, state with spans that report it.
+    """
     expression = contract.claimed_when
     assert expression is not None
     ordered = sorted(spans, key=ended_last)
+    wanted = expression.variables
     for index, span in enumerate(ordered):
-        if expression.holds(variables(runs, contract, ordered[: index + 1])) is Truth.TRUE:
-            return span
+        moves = not wanted <= {"tools", "state"}
+        moves = moves or ("tools" in wanted and span.kind in CALLS)
+        moves = moves or ("state" in wanted and span.said is not None and bool(span.said.state))
+        if moves or index == 0:
+            seen = ordered[: index + 1]
+            if expression.holds(variables(runs, contract, seen, wanted)) is Truth.TRUE:
+                return span
     return None

@@ -54,41 +54,56 @@ def tool_table(calls: Iterable[ToolCall]) -> dict[str, dict[str, int]]:
     return table
 
 
+EVERYTHING = frozenset({"state", "tools", "resource", "session"})
+
+
 def variables(
-    runs: Sequence[RunView], contract: CompiledContract | None, spans: Sequence[Span] | None = None
+    runs: Sequence[RunView],
+    contract: CompiledContract | None,
+    spans: Sequence[Span] | None = None,
+    wanted: frozenset[str] = EVERYTHING,
 ) -> dict[str, Any]:
     """`state`, `tools`, `resource` and those fields of `session` that do not need boundaries or claims.
 
     Args:
         spans: only these of the runs' spans (for 'when did it first hold'); default all.
+        wanted: the variables to compute.
     """
     traces = traces_of(runs)
     if spans is None:
-        chosen = sorted((span for trace in traces for span in trace.spans), key=started_first)
+        chosen = [span for trace in traces for span in trace.spans]
     else:
         kept = {(span.trace_id, span.span_id) for span in spans}
-        chosen = sorted(spans, key=started_first)
-        traces = [_cut(trace, kept) for trace in traces]
-        traces = [trace for trace in traces if trace.spans]
-    calls = tool_calls(traces, contract)
-    leaves = [leaf for trace in traces for leaf in trace.leaves]
-    tripped = [span.said.tripped for span in chosen if span.said is not None and span.said.tripped is not None]
-    work = [span for span in chosen if span.is_work]
-    duration = (max(span.end for span in work) - min(span.start for span in work)) if work else 0
+        chosen = list(spans)
+        traces = [cut for trace in traces if (cut := _cut(trace, kept)).spans]
+    found: dict[str, Any] = {}
+    if "state" in wanted:
+        found["state"] = state_of(chosen)
+    if "resource" in wanted:
+        found["resource"] = resource_of(chosen)
+    if "tools" in wanted or "session" in wanted:
+        calls = tool_calls(traces, contract)
+        found["tools"] = tool_table(calls)
+        if "session" in wanted:
+            found["session"] = _session(runs, traces, sorted(chosen, key=started_first), calls)
+    return found
+
+
+def _session(
+    runs: Sequence[RunView], traces: Sequence[TraceView], spans: Sequence[Span], calls: Sequence[ToolCall]
+) -> dict[str, Any]:
+    tripped = [span.said.tripped for span in spans if span.said is not None and span.said.tripped is not None]
+    work = [span for span in spans if span.is_work]
+    duration = (max(span.end for span in work) - work[0].start) if work else 0
     return {
-        "state": state_of(chosen),
-        "tools": tool_table(calls),
-        "resource": {name: value for name, value in resource_of(chosen).items() if value is not None},
-        "session": {
-            "agents": first_named(chosen, "agent", frozenset({Kind.AGENT})),
-            "tools": first_named(chosen, "tool", frozenset({Kind.TOOL})),
-            "models": first_named(chosen, "model", frozenset({Kind.INFERENCE, Kind.EMBEDDING})),
-            "runs": len(runs),
-            "errors": sum(leaf.failed for leaf in leaves),
-            "retries": sum(call.retries for call in calls),
-            "guardrails": {"checks": len(tripped), "tripped": sum(tripped)},
-            "duration_s": duration / SECOND,
-        },
+        "agents": first_named(spans, "agent", frozenset({Kind.AGENT})),
+        "tools": first_named(spans, "tool", frozenset({Kind.TOOL})),
+        "models": first_named(spans, "model", frozenset({Kind.INFERENCE, Kind.EMBEDDING})),
+        "runs": len(runs),
+        "errors": sum(leaf.failed for trace in traces for leaf in trace.leaves),
+        "retries": sum(call.retries for call in calls),
+        "guardrails": {"checks": len(tripped), "tripped": sum(tripped)},
+        "duration_s": duration / SECOND,
     }
 
 

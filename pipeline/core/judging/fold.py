@@ -1,4 +1,4 @@
-"""A partition's partials: the fold of its verdicts into counts per segment and cohort bucket (DESIGN.md 6, RULES.md 45-47).
+"""A partition's partials: its verdicts folded into counts per segment and bucket (DESIGN.md 6, RULES.md 45-47).
 
 A verdict's contribution is a function of the verdict alone. Revising it takes the old contribution out and puts the new
 one in; what is sent is always the absolute count, so that sending it twice changes nothing.

@@ -1,4 +1,4 @@
-"""The verdict of a session: a pure function of its spans, its outcomes, its contract and the watermark (RULES.md 15-47)."""
+"""The verdict of a session: a pure function of its spans, outcomes, contract and the watermark (RULES.md 15-47)."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Publisher:
                 row = step_row(conversation.name, span, self._versions.next())
                 self._outbox.send(Topic.ROWS, self._partition, row)
 
-    def outcome_row(self, conversation: Conversation, record: Attached) -> None:
+    def outcome_row(self, record: Attached) -> None:
         self._outbox.send(Topic.ROWS, self._partition, outcome_row(record, self._versions.next()))
 
     def send_partials(self, keys: Iterable[tuple[str, Dimensions, int]]) -> None:

@@ -20,7 +20,7 @@ class Claimed:
 def reopened_by(
     sessions: Sequence[Session], claims: Sequence[Claimed], rules: TimeRules
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """(index of the reopened session -> start of the earliest session that reopens it, reopening index -> reopened index)."""
+    """(reopened index -> start of the earliest session that reopens it, reopening index -> reopened index)."""
     reopened: dict[int, int] = {}
     answers: dict[int, int] = {}
     for later in range(1, len(sessions)):

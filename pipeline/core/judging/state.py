@@ -27,7 +27,7 @@ class HeldOutcome(msgspec.Struct, array_like=True):
     ways: list[tuple[Via, int, Outcome | None]] = []
 
     def newest(self) -> Outcome | None:
-        """The content that holds: the newest version that any way carries (equal over the ways, unless one is behind)."""
+        """The content that holds: the newest version that any way carries (one way may be behind another)."""
         found = [outcome for _, _, outcome in self.ways if outcome is not None]
         return max(found, key=lambda one: one.order, default=None)
 

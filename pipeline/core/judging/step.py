@@ -19,9 +19,10 @@ from pipeline.core.effects import Changed, Outbox, Result, Versions
 from pipeline.core.judging.accept import SettledGuard
 from pipeline.core.judging.boundaries import cut
 from pipeline.core.judging.fold import Fold
+from pipeline.core.judging.intake import Taken, drop_trace, take_outcome, take_spans
 from pipeline.core.judging.judge import judge_conversation
 from pipeline.core.judging.publish import Publisher
-from pipeline.core.judging.state import Conversation, HeldOutcome, HeldTrace
+from pipeline.core.judging.state import Conversation
 from pipeline.core.judging.views import TraceView, view_trace
 from pipeline.core.timeline import TimeRules
 from schemas.outcome import Attached
@@ -35,6 +36,7 @@ _decode_span = msgspec.msgpack.Decoder(Span).decode
 
 CONVERSATION = b"c"
 SEALED = b"s"
+SEEN_TRACES = 4096
 
 
 class JudgeStep:
@@ -64,6 +66,7 @@ class JudgeStep:
         self._guard = SettledGuard(book, rules)
         self._timers: list[tuple[int, bytes]] = []
         self._touched: dict[bytes, int] = {}
+        self._seen: dict[tuple[bytes, bytes], TraceView] = {}
         self._fresh: dict[bytes, list[tuple[bytes, bytes]]] = {}
         self._dirty: set[bytes] = set()
         self._gone: set[bytes] = set()
@@ -118,11 +121,25 @@ class JudgeStep:
                 )
                 self._gone.discard(key)
             if isinstance(record, TraceSpans):
-                self._take_spans(key, conversation, record)
+                taken = take_spans(conversation, record)
             elif isinstance(record, TraceGone):
-                self._drop_trace(key, conversation, record)
+                taken = drop_trace(conversation, record)
             else:
-                self._take_outcome(key, conversation, record)
+                taken = take_outcome(conversation, record)
+                self._publisher.outcome_row(record)
+            if taken is not None:
+                self._take(key, conversation, record, taken)
+
+    def _take(
+        self, key: bytes, conversation: Conversation, record: TraceSpans | TraceGone | Attached, taken: Taken
+    ) -> None:
+        if not isinstance(record, Attached):
+            self._seen.pop((key, record.trace_id), None)
+            self.outbox.count(Result.USED, "span", taken.used)
+            self.outbox.count(Result.DROPPED, "repeated", taken.repeated)
+        if taken.fresh:
+            self._fresh.setdefault(key, []).extend(taken.fresh)
+        self._touch(key, conversation, taken.cause)
 
     def _touch(self, key: bytes, conversation: Conversation, cause: str) -> None:
         if cause and cause not in conversation.causes:
@@ -131,61 +148,6 @@ class JudgeStep:
         self._dirty.add(key)
         if self._replayed is not None:
             self._replayed.add(key)
-
-    def _take_spans(self, key: bytes, conversation: Conversation, record: TraceSpans) -> None:
-        held = conversation.traces.get(record.trace_id)
-        if held is None:
-            held = conversation.traces[record.trace_id] = HeldTrace(record.stamp, False, {})
-        elif held.gone and record.stamp <= held.stamp:
-            return
-        held.stamp, held.gone = max(held.stamp, record.stamp), False
-        fresh = 0
-        for span_id, record_time, body in record.spans:
-            before = held.spans.get(span_id)
-            if before is not None and before[1] == body:
-                if record_time < before[0]:
-                    held.spans[span_id] = (record_time, body)
-                continue
-            held.spans[span_id] = (record_time, body)  # stage 2 chose the better copy (rule 1)
-            self._fresh.setdefault(key, []).append((record.trace_id, span_id))
-            fresh += before is None
-        self.outbox.count(Result.USED, "span", fresh)
-        self.outbox.count(Result.DROPPED, "replayed", len(record.spans) - fresh)
-        self._touch(key, conversation, "spans arrived" if fresh else "")
-
-    def _drop_trace(self, key: bytes, conversation: Conversation, record: TraceGone) -> None:
-        held = conversation.traces.get(record.trace_id)
-        if held is None or record.stamp < held.stamp:
-            if held is None:
-                conversation.traces[record.trace_id] = HeldTrace(record.stamp, True, {})
-                self._dirty.add(key)
-            return
-        moved = not held.gone
-        conversation.traces[record.trace_id] = HeldTrace(record.stamp, True, {})
-        self._touch(key, conversation, "a trace moved to another conversation" if moved else "")
-
-    def _take_outcome(self, key: bytes, conversation: Conversation, record: Attached) -> None:
-        identity = f"{record.source}\0{record.event_id}"
-        held = conversation.outcomes.setdefault(identity, HeldOutcome([]))
-        for index, (via, stamp, before) in enumerate(held.ways):
-            if via == record.via:
-                if record.stamp < stamp:
-                    return
-                held.ways[index] = (record.via, record.stamp, record.outcome)
-                break
-        else:
-            before = None
-            held.ways.append((record.via, record.stamp, record.outcome))
-        changed = (record.outcome and record.outcome.order) != (before and before.order)
-        self._publisher.outcome_row(conversation, record)
-        what = f"{record.source} {record.event_id}"
-        if record.outcome is None:
-            cause = f"outcome withdrawn: {what}"
-        elif before is not None:
-            cause = f"outcome corrected: {record.outcome.kind.value} {what}"
-        else:
-            cause = f"outcome: {record.outcome.kind.value} {what}"
-        self._touch(key, conversation, cause if changed else "")
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
@@ -225,16 +187,19 @@ class JudgeStep:
 
     def _recompute(self, key: bytes, conversation: Conversation) -> None:
         fresh = self._fresh.pop(key, [])
-        views = self._views(conversation)
+        views = self._views(key, conversation)
         sessions = cut(views, self.book, self.rules)
         if fresh and self._guard.applies(sessions, self.watermark):
             refused = self._guard.refuse(
-                conversation, fresh, lambda one: cut(self._views(one), self.book, self.rules), self.watermark
+                conversation,
+                fresh,
+                lambda one: cut(self._views(key, one, anew=True), self.book, self.rules),
+                self.watermark,
             )
             if refused:
                 self._publisher.settled(conversation, refused)
                 fresh = [one for one in fresh if one not in refused]
-                views = self._views(conversation)
+                views = self._views(key, conversation, anew=True)
                 sessions = cut(views, self.book, self.rules)
         outcomes = {
             (newest.source, newest.event_id): (newest, held.vias())
@@ -252,12 +217,20 @@ class JudgeStep:
         self._dirty.add(key)
         self._schedule(key, conversation, views, judged.next_due)
 
-    def _views(self, conversation: Conversation) -> list[TraceView]:
+    def _views(self, key: bytes, conversation: Conversation, anew: bool = False) -> list[TraceView]:
+        """The traces as the rules look at them; an unchanged trace keeps its view for a while."""
+        if anew or len(self._seen) > SEEN_TRACES:
+            self._seen.clear()
         views: list[TraceView] = []
         for trace_id, held in conversation.traces.items():
-            if held.spans and not held.gone:
+            if not held.spans or held.gone:
+                continue
+            view = self._seen.get((key, trace_id))
+            if view is None:
                 spans = [_decode_span(body) for _, body in held.spans.values()]
-                views.append(view_trace(trace_id, spans, self.rules.max_spans_per_trace))
+                view = view_trace(trace_id, spans, self.rules.max_spans_per_trace)
+                self._seen[key, trace_id] = view
+            views.append(view)
         return views
 
     def _schedule(self, key: bytes, conversation: Conversation, views: Sequence[TraceView], next_due: int) -> None:

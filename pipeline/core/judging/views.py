@@ -71,7 +71,7 @@ class TraceView:
 
     @cached_property
     def end(self) -> int:
-        """The latest end of its work; a span whose clock ran ahead does not move it where another one can say (rule 3)."""
+        """The latest end of its work; a span whose clock ran ahead counts only where no other can say (rule 3)."""
         timed = self.work or self.spans
         sound = [span.end for span in timed if not span.flags & SpanFlag.RECORD_TIME]
         return max(sound or [span.end for span in timed])
@@ -126,9 +126,9 @@ class TraceView:
         """`outer` and the spans of the same kind and tool below it."""
         inside = [outer]
         for span in self.spans:
-            if span is not outer and span.kind is outer.kind and span.tool == outer.tool:
-                if any(up.span_id == outer.span_id for up in self.ancestors(span)):
-                    inside.append(span)
+            same = span is not outer and span.kind is outer.kind and span.tool == outer.tool
+            if same and any(up.span_id == outer.span_id for up in self.ancestors(span)):
+                inside.append(span)
         return inside
 
 

@@ -1,7 +1,7 @@
 """Rates of a segment from its buckets: observed counts, the true-up estimate, maturity (STATISTICS.md 1).
 
-A period life table: the hazard of each age comes from the newest window of cohorts that have lived through it. A segment
-of several families is the weighted sum of its families' rates, never one pooled table.
+A period life table: the hazard of each age comes from the newest window of cohorts that have lived through it. A
+segment of several families is the weighted sum of its families' rates, never one pooled table.
 """
 
 from __future__ import annotations

@@ -18,12 +18,13 @@ from schemas.span import Scalar, Value
 T = TypeVar("T")
 
 SAFE_INTEGER = 2**53 - 1
+MEMO_BYTES = 4096
 MAX_DEPTH = 30  # levels of arrays and maps: what protobuf's own limit of 100 messages leaves room for
 INT64 = range(-(2**63), 2**63)
 
 
 class Memo(dict[bytes, T], Generic[T]):
-    """What was read from the same bytes before. Bounded: it starts afresh when it is full."""
+    """What was read from the same bytes before. Bounded: long ones are not kept, and it starts afresh when it is full."""
 
     __slots__ = ("limit", "read")
 
@@ -32,10 +33,11 @@ class Memo(dict[bytes, T], Generic[T]):
         self.read, self.limit = read, limit
 
     def __missing__(self, raw: bytes) -> T:
-        if len(self) >= self.limit:
-            self.clear()
         value: T = self.read(raw)
-        self[raw] = value
+        if len(raw) <= MEMO_BYTES:
+            if len(self) >= self.limit:
+                self.clear()
+            self[raw] = value
         return value
 
 

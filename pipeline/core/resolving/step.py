@@ -4,9 +4,9 @@
 span --> known? a copy: the better one holds
      --> an id on any span of the trace --> its conversation; all that is held goes there
      --> no id until `trace_timeout` after its first end --> trace:<id>, unattributed; without work: no_work
-an id that comes later, or nearer the root --> the trace moves: a tombstone to the old conversation, all spans to the new
+an id that comes later, or nearer the root --> the trace moves: a tombstone to the old conversation, all to the new
 ```
-What is sent is a function of the messages in log order, so a replay after a crash sends the same again, with higher stamps.
+What is sent is a function of the messages in log order: a replay after a crash sends the same, with higher stamps.
 """
 
 from __future__ import annotations

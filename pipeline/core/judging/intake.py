@@ -1,0 +1,79 @@
+"""What a record changes in a conversation: upserts by stamp, so that order and repeats do not matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.core.judging.accept import SpanKey
+from pipeline.core.judging.state import Conversation, HeldOutcome, HeldTrace
+from schemas.outcome import Attached
+from schemas.span import TraceGone, TraceSpans
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What came of a record.
+
+    Args:
+        cause: for the reason of the next revision; empty where nothing is news.
+        fresh: spans that were not known, or of which a better copy came.
+        used, repeated: spans by fate.
+    """
+
+    cause: str = ""
+    fresh: tuple[SpanKey, ...] = ()
+    used: int = 0
+    repeated: int = 0
+
+
+def take_spans(conversation: Conversation, record: TraceSpans) -> Taken | None:
+    """Add spans of a trace; None when the trace has meanwhile gone elsewhere."""
+    held = conversation.traces.get(record.trace_id)
+    if held is None:
+        held = conversation.traces[record.trace_id] = HeldTrace(record.stamp, False, {})
+    elif held.gone and record.stamp <= held.stamp:
+        return None
+    held.stamp, held.gone = max(held.stamp, record.stamp), False
+    fresh: list[SpanKey] = []
+    used = 0
+    for span_id, record_time, body in record.spans:
+        before = held.spans.get(span_id)
+        if before is not None and before[1] == body:
+            held.spans[span_id] = (min(record_time, before[0]), body)
+            continue
+        held.spans[span_id] = (record_time, body)  # stage 2 chose the better copy (rule 1)
+        fresh.append((record.trace_id, span_id))
+        used += before is None
+    return Taken("spans arrived" if fresh else "", tuple(fresh), used, len(record.spans) - len(fresh))
+
+
+def drop_trace(conversation: Conversation, record: TraceGone) -> Taken | None:
+    """Take a trace away; None when it has come (back) here since."""
+    held = conversation.traces.get(record.trace_id)
+    if held is not None and record.stamp < held.stamp:
+        return None
+    conversation.traces[record.trace_id] = HeldTrace(record.stamp, True, {})
+    moved = held is not None and not held.gone
+    return Taken("a trace moved to another conversation" if moved else "")
+
+
+def take_outcome(conversation: Conversation, record: Attached) -> Taken | None:
+    """Attach, correct or withdraw an outcome; None when a later stamp was heard by this way."""
+    held = conversation.outcomes.setdefault(f"{record.source}\0{record.event_id}", HeldOutcome([]))
+    before = None
+    for index, (via, stamp, content) in enumerate(held.ways):
+        if via == record.via:
+            if record.stamp < stamp:
+                return None
+            before = content
+            held.ways[index] = (record.via, record.stamp, record.outcome)
+            break
+    else:
+        held.ways.append((record.via, record.stamp, record.outcome))
+    after = record.outcome
+    if (after and after.order) == (before and before.order):
+        return Taken()
+    what = f"{record.source} {record.event_id}"
+    if after is None:
+        return Taken(f"outcome withdrawn: {what}")
+    return Taken(f"outcome{' corrected' if before is not None else ''}: {after.kind.value} {what}")
