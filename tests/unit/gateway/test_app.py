@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import aiohttp
+import pytest
+
+from pipeline.gateway.app import OpenToAll, application, is_loopback, listen
+from tests.unit.gateway.conftest import FakeBroker, Gateway
+
+
+def get(gateway: Gateway, path: str) -> tuple[int, Any]:
+    async def ask(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
+        async with session.get(url + path) as answer:
+            return answer.status, await answer.json()
+
+    return gateway.run(ask)
+
+
+def test_health_and_readiness_are_told_apart(broker: FakeBroker) -> None:
+    gateway = Gateway(broker, not_ready="no broker answers")
+
+    assert get(gateway, "/healthz") == (200, {"status": "ok"})
+    assert get(gateway, "/readyz") == (503, {"ready": False, "reason": "no broker answers"})
+    assert get(Gateway(broker), "/readyz") == (200, {"ready": True, "reason": None})
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "", "::", "10.0.0.1", "example.com"])
+def test_without_tokens_only_loopback_is_listened_on(host: str, broker: FakeBroker) -> None:
+    async def ready() -> str | None:
+        return None
+
+    with pytest.raises(OpenToAll, match="tokens"):
+        asyncio.run(listen(application(broker, ready), host, 0))
+
+
+def test_loopback_is_known_in_every_spelling() -> None:
+    assert all(is_loopback(host) for host in ("127.0.0.1", "127.0.0.53", "::1", "localhost"))
+
+
+def test_a_taken_port_is_an_error_and_leaves_nothing_open(broker: FakeBroker) -> None:
+    gateway = Gateway(broker)
+
+    async def twice() -> None:
+        runner, port = await gateway.listen()
+
+        async def ready() -> str | None:
+            return None
+
+        try:
+            with pytest.raises(OSError, match=str(port)):
+                await listen(application(broker, ready), "127.0.0.1", port)
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(twice())
