@@ -10,25 +10,24 @@ from grafana.build import queries
 from grafana.build.parts import BAD, GOOD, lines, place, steps
 from grafana.build.queries import PROMETHEUS, over_time
 
+PER_SECOND = "suffix: /s"
+
 
 def flow(y: int) -> list[timeseries.Panel | statetimeline.Panel]:
-    became = lines(
-        "Records by what became of them",
-        "Records a second, by stage. used, dropped (understood and not wanted) and dead_lettered (unusable, kept) "
-        "add up to received, apart from what a stage still holds. By the clock, not by event time.",
-        "cps",
+    received = lines(
+        "Records received, by stage",
+        "Records a second, by the clock and not by event time. All lines at zero: nothing arrives. One stage at zero "
+        "while those before it are not: it stands still. What becomes of them is beside.",
+        PER_SECOND,
         place(0, y, 8, 8),
     ).with_target(
-        over_time(
-            'sum by (stage, result) (rate(trueup_records_total{result!="noted"}[$__rate_interval]))',
-            "{{stage}} {{result}}",
-        )
+        over_time('sum by (stage) (rate(trueup_records_total{result="received"}[$__rate_interval]))', "{{stage}}")
     )
     reasons = (
         lines(
             "Dropped and dead-lettered, by reason",
             "Records a second that are in no rate, and why. duplicates are normal; anything new here is worth a look.",
-            "cps",
+            PER_SECOND,
             place(8, y, 8, 8),
         )
         .no_value("nothing dropped")
@@ -69,7 +68,7 @@ def flow(y: int) -> list[timeseries.Panel | statetimeline.Panel]:
             "Messages read past the engine",
             "Messages that the stream engine did not deliver, which the pipeline found missing and read itself. "
             "Counted, not lost; more than now and then points to rebalances that overlap.",
-            "cps",
+            PER_SECOND,
             place(8, y + 8, 8, 7),
         )
         .no_value("none")
@@ -100,6 +99,6 @@ def flow(y: int) -> list[timeseries.Panel | statetimeline.Panel]:
                 )
             ]
         )
-        .with_target(over_time(queries.alert_states(), "{{alertname}}"))
+        .with_target(over_time(queries.alerts("max"), "{{alertname}}"))
     )
-    return [became, reasons, lag, held, healed, alerts]
+    return [received, reasons, lag, held, healed, alerts]

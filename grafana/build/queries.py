@@ -66,10 +66,13 @@ def claimed_but_not_verified(selector: str) -> str:
     )
 
 
-def alert_states() -> str:
-    """1 while an alert fires, 0 while it does not: a row for each, also before it ever fired."""
+FIRING = 'ALERTS{alertname=~"Trueup.*",alertstate="firing"}'
+
+
+def alerts(operator: str) -> str:
+    """By alert; 0 for one that does not fire, so that each has a place also before it ever fired."""
     quiet = " or ".join(f'label_replace(vector(0), "alertname", "{name}", "", "")' for name in ALERTS)
-    return f'max by (alertname) (ALERTS{{alertname=~"Trueup.*",alertstate="firing"}}) or {quiet}'
+    return f"{operator} by (alertname) ({FIRING}) or {quiet}"
 
 
 # Restated truth: what the buckets of the last days say now, with every late outcome counted in.

@@ -97,43 +97,44 @@ def family() -> dashboard.QueryVariable:
 def trust(y: int) -> list[AnyPanel]:
     firing = number(
         "Alerts firing",
-        "How many alerts of trueup fire now. The rows below and the last panel say which; each links to its runbook.",
+        "How many of each alert fire now. The runbook of an alert has its name, in grafana/runbooks; the last panel says "
+        "since when they fire.",
         "none",
-        place(0, y, 4, 4),
+        place(0, y, 9, 4),
     )
     behind = number(
         "Event time behind",
         "How far the slowest partition's watermark is behind the clock. Sessions newer than that are not counted yet. "
         "It is rightly large while history is read again; standing still is what raises the alert.",
         "s",
-        place(4, y, 4, 4),
+        place(9, y, 3, 4),
     )
     owned = number(
-        "Partitions with a worker",
+        "Partitions read",
         "Share of the pipeline's partitions that a worker reads. Below 100 % the counts are too low, and the rates "
         "come from a part of the traffic. A hand-over dips for seconds.",
         "percentunit",
-        place(8, y, 4, 4),
+        place(12, y, 3, 4),
     )
     dead = number(
         "Dead letters",
         "Of the time range shown. Records that could not be used, each kept with its reason. They are in no rate.",
         "none",
-        place(12, y, 4, 4),
+        place(15, y, 3, 4),
     )
     waiting = number(
-        "Rows waiting for ClickHouse",
-        "Rows not yet written. While ClickHouse is down they wait in Kafka: the numbers here go on, "
+        "Rows waiting",
+        "Rows that wait for ClickHouse. While ClickHouse is down they wait in Kafka: the numbers here go on, "
         "the restated ones below stand still.",
         "short",
-        place(16, y, 4, 4),
+        place(18, y, 3, 4),
     )
     delay = number(
-        "Outcomes counted within",
+        "Outcome delay",
         "How long it takes from the arrival of an outcome until the verdict counts it, for 19 in 20 outcomes of this "
         "range. The gauges follow at the next scrape.",
         "s",
-        place(20, y, 4, 4),
+        place(21, y, 3, 4),
     )
     covered = (
         "sum(count by (stage) (max by (stage, partition) (trueup_partition_owned) == 1))"
@@ -142,9 +143,10 @@ def trust(y: int) -> list[AnyPanel]:
     lag = "max(time() - max by (stage, partition) (trueup_watermark_timestamp_seconds))"
     slow = "histogram_quantile(0.95, sum by (le) (increase(trueup_outcome_to_gauge_seconds_bucket[$__range])))"
     return [
-        firing.thresholds(steps((None, GOOD), (1, BAD))).with_target(
-            now('count(ALERTS{alertname=~"Trueup.*",alertstate="firing"}) or vector(0)', "firing")
-        ),
+        firing.thresholds(steps((None, GOOD), (1, BAD)))
+        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .text(shared.VizTextDisplayOptions().title_size(12).value_size(34))
+        .with_target(now(queries.alerts("count"), "{{alertname}}")),
         behind.no_value("no worker")
         .decimals(0)
         .thresholds(steps((None, GOOD), (600, WARNING), (3600, BAD)))
@@ -243,11 +245,17 @@ def families(y: int) -> list[AnyPanel]:
         "family",
         place(0, y, 12, 9),
     )
-    together = shares(
-        "$rate by task family, as known at the time",
-        f"{COHORT}, one line for each family. Lines that fall together have a common cause.",
-        place(12, y, 12, 9),
-    ).with_target(over_time(rate("ratio", queries.ALL_FAMILIES), "{{family}}"))
+    together = (
+        lines(
+            "$rate by task family, as known at the time",
+            f"{COHORT}, one line for each family. Lines that fall together have a common cause.",
+            "percentunit",
+            place(12, y, 12, 9),
+        )
+        .min(0)
+        .no_value(NO_SESSIONS)
+        .with_target(over_time(rate("ratio", queries.ALL_FAMILIES), "{{family}}"))
+    )
     return [one_rate, together]
 
 

@@ -1,7 +1,8 @@
 """`python -m grafana.preview.render`: run a demo, scrape it with a real Prometheus, and draw the dashboard.
 
 The demo is stopped before the picture is taken, since its ClickHouse belongs to one process; Prometheus is then asked
-for the last moment at which the worker was there. With --tsdb and --dsn it draws what these already hold.
+for the last moment at which the worker was there. With --dsn it draws what that ClickHouse holds, and a running worker
+(--worker) or a Prometheus data folder (--tsdb).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ ROOT = HERE.parent.parent
 PICTURE = ROOT / "docs" / "images" / "trueup-system.png"
 SCRAPE_SECONDS = 1.0
 DEMO_WITHIN_SECONDS = 300.0
+STOPS_WITHIN_SECONDS = 60.0
 MISSING = 2
 
 
@@ -46,7 +48,13 @@ def main() -> int:
         scratch = Path(folder)
         tsdb = options.tsdb or scratch / "tsdb"
         with prometheus(scratch, tsdb) as address:
-            dsn, until = (options.dsn, time.time()) if options.dsn else demo(scratch, options.sessions, options.linger)
+            if options.dsn:
+                if options.worker:
+                    _scrape(scratch, options.worker)
+                    time.sleep(options.linger)
+                dsn, until = options.dsn, time.time()
+            else:
+                dsn, until = demo(scratch, options.sessions, options.linger)
             since = until - options.minutes * 60
             drawn = asyncio.run(draw(address, dsn, since, until, options))
     failed = [each for each in drawn["asked"] if not each["ok"]]
@@ -66,6 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=5, help="how much of the past the picture shows")
     parser.add_argument("--tsdb", type=Path, help="a Prometheus data folder to draw from")
     parser.add_argument("--dsn", help="a ClickHouse to draw from, instead of a demo's")
+    parser.add_argument("--worker", help="with --dsn: the address of a running worker, scraped for --linger seconds")
     parser.add_argument("--window", default="7d")
     parser.add_argument("--rate", default="completion")
     parser.add_argument("--family", default="$__all")
@@ -121,15 +130,23 @@ def demo(scratch: Path, sessions: int, linger: float) -> tuple[str, float]:
     running = subprocess.Popen([*command, "--data-dir", str(data)], cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
         urls = json.loads(_once_there(data / "demo" / "urls.json", running))
-        target = [{"targets": [urls["worker"].removeprefix("http://")]}]
-        (scratch / "targets.json").write_text(json.dumps(target), "utf-8")
+        _scrape(scratch, urls["worker"])
         _once_there(data / "demo" / "summary.json", running)
         time.sleep(linger)
         until = time.time()
     finally:
         running.send_signal(signal.SIGINT)
-        running.wait(60)
+        try:
+            running.wait(STOPS_WITHIN_SECONDS)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            raise
     return f"chdb://{data / 'clickhouse'}", until
+
+
+def _scrape(scratch: Path, worker: str) -> None:
+    """Tell Prometheus of a worker; it looks every second."""
+    (scratch / "targets.json").write_text(json.dumps([{"targets": [worker.removeprefix("http://")]}]), "utf-8")
 
 
 def _once_there(file: Path, running: subprocess.Popen[bytes]) -> str:
