@@ -34,6 +34,16 @@ def test_a_runbook_says_what_it_means_what_it_costs_how_to_look_and_what_to_do(n
     assert all(len(section.split()) > 10 for section in re.split(r"^## .+$", text, flags=re.MULTILINE)[1:])
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_panel_that_a_runbook_names_is_on_the_dashboard(name: str) -> None:
+    dashboard = json.loads((ROOT / "grafana" / "dashboards" / f"{system.UID}.json").read_text("utf-8"))
+    titles = " | ".join(panel["title"] for panel in dashboard["panels"])
+    named = re.findall(r'"([^"]+)"', (RUNBOOKS / f"{name}.md").read_text("utf-8").replace("\n", " "))
+
+    assert named
+    assert [panel for panel in named if " ".join(panel.split()) not in titles] == []
+
+
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: f"{rule['alert']}-{rule['labels'].get('cause', '')}")
 def test_an_alert_says_how_bad_it_is_what_it_means_and_where_to_look(rule: Rule) -> None:
     labels, notes = rule["labels"], rule["annotations"]
