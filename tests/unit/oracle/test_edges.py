@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tests.oracle.model import DAY, HOUR, OCriterion
-from tests.unit.oracle.small_world import HOURS, MIN, at, contract, judge, only, outcome, span, turn
+from dataclasses import replace
+
+from tests.oracle.model import DAY, HOUR, SECOND, OCriterion
+from tests.unit.oracle.small_world import DAYS, HOURS, MIN, at, contract, judge, only, outcome, span, turn
 
 
 def order(trace: int, start: float, conversation: str | None = "c", **more):
@@ -75,3 +77,63 @@ def test_rule_47_completion_waits_for_required_criteria_and_verified_for_indepen
 
     assert world.events["completion"] == {("default", "c", 1): 0}
     assert world.events["verified_completion"] == {("default", "c", 1): HOUR}
+
+
+def test_rule_4_a_parent_cycle_counts_as_roots_and_ends():
+    spans = [
+        span(1, "1", 0, 10, parent="2", id="one"),
+        span(1, "2", 0, 10, parent="1", id="two"),
+        span(1, "3", 0, 10, parent="2", id="under"),
+        span(1, "4", 5, 10, id="root"),
+    ]
+
+    assert only(judge(spans)).conversation == "root"
+    assert only(judge(spans[:3])).conversation == "one"
+    assert only(judge(spans[2:])).conversation == "root"
+
+
+def test_rule_7_a_trace_without_work_begun_with_a_run_goes_with_it():
+    second = 11 + 30 * MIN
+    idle = span(3, "1", second, second + 1, "step", links=[1], family=("return",))
+    spans = [*order(1, 0), *turn(2, second, None, links=[1]), idle]
+
+    assert [s.trace_ids[0][-1] for s in judge(spans).sessions] == ["1", "2"]
+    assert [s.family for s in judge(spans).sessions] == ["order", "return"]
+
+
+def test_rule_13_inheriting_looks_at_the_first_start():
+    spans = [*order(1, 0), *turn(2, 3 * DAYS), *turn(3, 3 * DAYS + HOURS)]
+
+    assert [s.family_state for s in judge(spans).sessions] == ["stated", "inherited"]
+
+
+def test_rule_19_the_root_of_the_trace_that_ended_last():
+    good, bad = turn(1, 0), [*turn(2, 20, None, links=[1], failed=True)]
+
+    assert only(judge([*good, *bad])).terminal_reason == "failed"
+    assert only(judge([*turn(1, 0, failed=True), *turn(2, 20, None, links=[1])])).terminal_reason == "completed"
+
+
+def test_rule_33_a_time_exactly_the_skew_ahead_stands():
+    paid = contract(OCriterion("paid", "evidence.pay == 'ok'", deadline=DAY))
+    event = outcome("e", HOURS, data={"pay": "ok"})
+    ages = [
+        judge(order(1, 0), [replace(event, record_time=at(HOURS - ahead))], [paid]).events["completion"]
+        for ahead in (300, 301)
+    ]
+
+    assert ages == [{("default", "c", 1): (HOURS - 10) * SECOND}, {("default", "c", 1): (HOURS - 311) * SECOND}]
+
+
+def test_rule_42_a_start_exactly_the_resume_window_after_the_end_does_not_reopen():
+    same = {"subject": "s", "issues": ("i",), "claim": "completed"}
+
+    for start, reopened in ((10 + 2 * HOURS, False), (11 + 2 * HOURS, True)):
+        assert judge([*order(1, 0, "a", **same), *order(2, start, "b", **same)]).session("a").reopened is reopened
+
+
+def test_rule_47_of_several_failures_the_earliest_stands():
+    late = OCriterion("late", "evidence.b", deadline=2 * DAY)
+    soon = OCriterion("soon", "evidence.a", deadline=DAY)
+
+    assert judge(order(1, 0), contracts=[contract(late, soon)]).events["resolution"] == {("default", "c", 1): DAY}

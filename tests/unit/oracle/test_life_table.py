@@ -109,3 +109,8 @@ def test_sessions_of_a_rate_become_individuals():
 def test_the_system_rate_weighs_the_families():
     assert system_rate({"a": (1, 1.0), "b": (3, 0.5)}) == pytest.approx(0.625)
     assert system_rate({}) is None
+
+
+def test_the_newest_window_is_that_of_cohorts_that_have_lived_the_quiet_too():
+    assert true_up(people(0, None), (0,), watermark=T0 + 3 * HOUR, window=HOUR, quiet=2 * HOUR).n == 2
+    assert true_up(people(0, None), (0,), watermark=T0 + 3 * HOUR - 1, window=HOUR, quiet=2 * HOUR).n == 0
