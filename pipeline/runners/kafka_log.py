@@ -7,7 +7,8 @@ client could not cure is raised, never logged away. aiokafka is untyped; its `An
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -20,6 +21,7 @@ from pipeline.runners.messages import Incoming, Outgoing
 MAX_MESSAGE = 8 << 20  # a single state may be large; the topics allow it
 FETCH_BYTES = 8 << 20
 REQUEST_TIMEOUT_MS = 30_000
+READY_SECONDS = 30.0
 DEV_FETCH_WAIT_MS = 50  # the embedded broker answers a long poll only when its time is over
 
 
@@ -123,9 +125,21 @@ class KafkaLog:
         admin = AIOKafkaAdminClient(bootstrap_servers=list(self.brokers), request_timeout_ms=REQUEST_TIMEOUT_MS)
         try:
             await admin.start()
-            found = await admin.list_consumer_group_offsets(group)
+            found = await _patiently(lambda: admin.list_consumer_group_offsets(group))
         except KafkaError as error:
             raise BrokerUnreachable(f"the offsets of group {group} cannot be read: {error!r}") from error
         finally:
             await admin.close()
         return {at.partition: place.offset for at, place in found.items() if at.topic == topic and place.offset >= 0}
+
+
+async def _patiently(ask: Callable[[], Awaitable[Any]]) -> Any:
+    """Ask again while the broker says that it is not ready, as a new one is until its own topics are made."""
+    deadline = time.monotonic() + READY_SECONDS
+    while True:
+        try:
+            return await ask()
+        except KafkaError as error:
+            if not error.retriable or time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(0.2)
