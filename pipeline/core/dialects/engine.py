@@ -13,13 +13,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
+from pipeline.core.dialects.messages import UNKNOWN, finish_reasons, tool_calls_asked
 from pipeline.core.dialects.said import read_said
 from pipeline.core.dialects.table import Dialect, Keys
 from pipeline.core.ids import conversation_id
 from pipeline.core.otlp import wire
-from pipeline.core.otlp.values import Memo, read_int, read_python, read_text, read_value
+from pipeline.core.otlp.values import Memo, read_int, read_text, read_value
 from schemas.span import Control, Kind, Said, Span, SpanFlag, Value
 
 Attributes = Mapping[str, bytes]
@@ -31,7 +30,7 @@ FINE = frozenset({b"", b"\x18\x00", b"\x18\x01"})  # no status; unset and OK, wi
 
 
 AGENT, TOOL, CALL_ID, TARGET, MODEL, RESPONSE_ID, FINISH, ASKED, INPUT, OUTPUT, CACHED, TRIPPED = range(12)
-NOTHING: list[Any] = ["", "", "", "", "", "", (), -1, 0, 0, 0, None]
+NOTHING: list[Any] = ["", "", "", "", "", "", (), UNKNOWN, 0, 0, 0, None]
 """What a span says where it says nothing, by slot."""
 
 SUBJECTS = {
@@ -56,18 +55,6 @@ class _Plan(NamedTuple):
     asks: tuple[tuple[str, int, Callable[[bytes], Any]], ...]
 
 
-class _Part(msgspec.Struct):
-    type: str = ""
-
-
-class _Message(msgspec.Struct):
-    parts: list[_Part] = []
-
-
-_decode_messages = msgspec.json.Decoder(list[_Message]).decode
-_decode_reasons = msgspec.json.Decoder(list[str]).decode
-
-
 class Reader:
     """Reads spans of one dialect; keeps nothing but what bytes mean.
 
@@ -89,13 +76,14 @@ class Reader:
     def _asks_by_kind(self) -> dict[Kind, tuple[tuple[str, int, Callable[[bytes], Any]], ...]]:
         table = self.dialect
         name = Memo[str](self._text, MEMO).__getitem__
+        finish = Memo[tuple[str, ...]](lambda raw: finish_reasons(raw, table.finish_spellings), MEMO).__getitem__
         count = Memo[int](read_int, MEMO).__getitem__
         agents = [(table.agent, AGENT, Memo[str](self._agent, MEMO).__getitem__)]
         model: list[tuple[Keys, int, Callable[[bytes], Any]]] = [
             (table.model, MODEL, name),
             (table.response_id, RESPONSE_ID, self._text),  # as many as there are spans: not worth remembering
-            (table.finish, FINISH, Memo[tuple[str, ...]](self._finish, MEMO).__getitem__),
-            (table.messages, ASKED, self._asked),
+            (table.finish, FINISH, finish),
+            (table.messages, ASKED, lambda raw: tool_calls_asked(raw, table.tool_call_parts)),
             (table.input_tokens, INPUT, count),
             (table.output_tokens, OUTPUT, count),
             (table.cached_tokens, CACHED, count),
@@ -227,29 +215,6 @@ class Reader:
         if len(ids) > 1:
             notes("conflicting_ids")
         return ids or ("",)
-
-    def _finish(self, raw: bytes) -> tuple[str, ...]:
-        value = read_value(raw)
-        if isinstance(value, str) and value.lstrip().startswith("["):
-            try:
-                value = list(_decode_reasons(value))
-            except msgspec.MsgspecError:
-                return ()
-        given = value if isinstance(value, list) else [value]
-        reasons = (item.rpartition(".")[2].strip().lower()[:MAX_TEXT] for item in given if isinstance(item, str))
-        return tuple(self.dialect.finish_spellings.get(reason, reason) for reason in reasons if reason)
-
-    def _asked(self, raw: bytes) -> int:
-        value = read_python(raw)
-        try:
-            if isinstance(value, str):
-                messages = _decode_messages(value.encode())
-            else:
-                messages = msgspec.convert(value, list[_Message])
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return -1
-        parts = self.dialect.tool_call_parts
-        return sum(part.type in parts for message in messages for part in message.parts)
 
     def _target(self, tool: str) -> str | None:
         """Whom a tool hands over to: None where it is no hand-off, empty where its name does not say."""

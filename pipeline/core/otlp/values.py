@@ -24,7 +24,7 @@ INT64 = range(-(2**63), 2**63)
 
 
 class Memo(dict[bytes, T], Generic[T]):
-    """What was read from the same bytes before. Bounded: long ones are not kept, and it starts afresh when it is full."""
+    """What was read from the same bytes before. Bounded: long ones are not kept; full, it starts afresh."""
 
     __slots__ = ("limit", "read")
 
