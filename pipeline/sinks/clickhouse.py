@@ -7,7 +7,6 @@ whoever wrote it how often; the deduplication token only saves work. Every read 
 from __future__ import annotations
 
 import hashlib
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,13 +16,14 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DataError
 
 from pipeline.errors import StoreUnavailable
+from pipeline.logs import Log
 from pipeline.sinks.columns import BadValue, Convert, converter
 from pipeline.sinks.connection import Connection
 from pipeline.sinks.conversation import Conversation, read_conversation
 from schemas.rows import TABLES
 from schemas.topics import Topic
 
-logger = logging.getLogger(__name__)
+log = Log("sinks.clickhouse")
 
 INSERT = {"async_insert": 0, "wait_end_of_query": 1}
 
@@ -113,7 +113,7 @@ class Store(Connection):
             ["bad_row", f"{table}, row {position} of {token}: {why}", Topic.ROWS.value, 0, -1, 0, now, "", "", ""]
             for position, why in sorted(refused)
         ]
-        logger.error("rows refused", extra={"table": table, "rows": len(refused), "first": letters[0][1]})
+        log.error("rows refused", table=table, rows=len(refused), first=letters[0][1])
         self._insert(
             "dead_letters",
             [_converted(TABLES["dead_letters"], self._converters_of("dead_letters"), letter) for letter in letters],

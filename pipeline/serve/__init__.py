@@ -1,0 +1,1 @@
+"""HTTP out: metrics, health and the read API of a worker."""
