@@ -4,7 +4,7 @@ The rule this file keeps: nothing of what people or models wrote is kept. A span
 fields, of messages only the number of tool calls is read, of error messages only whether they are control flow.
 
 This is the pipeline's innermost loop. A span's operation names a plan: which keys to ask the undecoded attributes for
-and what their bytes mean; what few different bytes mean (names, counts, finish reasons) is remembered, not decoded again.
+and what their bytes mean; what few different bytes mean (names, counts, reasons) is remembered, not decoded again.
 """
 
 from __future__ import annotations
