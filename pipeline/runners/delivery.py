@@ -69,7 +69,7 @@ class LivePartition:
         self._turn = asyncio.Lock()  # who applies: the engine's delivery, or the healer
         self._flushing = asyncio.Lock()
         self._held: list[Callable[[], None]] = []
-        self._moved = self._last_records = clock()
+        self._moved = self._last_records = self._flushed = clock()
         self._told_caught_up = True
         self._heals = 0
         self._first_heal = 0.0
@@ -85,7 +85,7 @@ class LivePartition:
                 self.partition.step.versions.restores = self._checkpoint.restores
             else:
                 self.partition, self.fenced = await self._restore(), False
-            self._moved = self._last_records = self._clock()
+            self._moved = self._last_records = self._flushed = self._clock()
             self.ready = True
             self._opened.set()
 
@@ -242,6 +242,11 @@ class LivePartition:
         """Something waits for an acknowledgement."""
         return bool(self._held)
 
+    @property
+    def commit_age(self) -> float:
+        """Seconds for which something applied has waited to become durable; 0 when nothing waits."""
+        return self._clock() - self._flushed if self._held or self._flushing.locked() else 0.0
+
     # --- checkpointing
 
     async def flush(self, hurry: bool = False) -> None:
@@ -269,6 +274,7 @@ class LivePartition:
                     self._acknowledge(held)
                     return
             partition.sent(cut)
+            self._flushed = self._clock()
             self._statistics.records.update(cut.counts)
             self._acknowledge(held)
 

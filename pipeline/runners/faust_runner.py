@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.core.effects import PartitionStep
-from pipeline.errors import GroupRefused, StageCrashed, TopicMismatch, TrueupError
+from pipeline.errors import GroupRefused, NoProgress, StageCrashed, TopicMismatch, TrueupError
 from pipeline.logs import Log
 from pipeline.runners.checkpoint import Checkpoint
 from pipeline.runners.delivery import Delivered, LivePartition
@@ -31,6 +31,7 @@ log = Log("runners.faust")
 
 TICK_SECONDS = 0.05
 LOOK_AFTER_SECONDS = 1.0
+FAILED_STOP_SECONDS = 3.0
 
 
 class FaustRunner:
@@ -59,14 +60,13 @@ class FaustRunner:
         self._live: dict[int, LivePartition] = {}
         self._owned: set[int] = set()
         self._assigned = asyncio.Event()
+        self._unassigned_since = 0.0
         self._stopping = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._counts: dict[Topic, int] = {}
         self._committed: dict[int, int] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._engine: Engine | None = None
-
-    # --- life
 
     async def start(self) -> None:
         """Returns when the group has given its first assignment, which may be empty.
@@ -86,7 +86,7 @@ class FaustRunner:
         if not options.dev_broker:  # the embedded one answers neither, and forgets topics and offsets together
             await check_session_timeout(options.brokers, options.session_timeout)
             self._committed = await self._broker.committed(self._group, source)
-        self._counts = {topic: await self._broker.partitions(topic) for topic in Topic}
+        self._counts = await self._broker.partition_counts(Topic)
         for topic in (source, self.spec.snap):
             if self._counts[topic] != options.partitions:
                 raise TopicMismatch([f"{topic}: {self._counts[topic]} partitions, wanted {options.partitions}"])
@@ -113,7 +113,9 @@ class FaustRunner:
             `False` when something did not end in time; then only the end of the process ends it.
         """
         self._stopping = True
-        clean, deadline = True, time.monotonic() + self.options.stop_timeout
+        # After a failure nothing is flushed, so the engine would wait for its acknowledgements in vain.
+        patience = FAILED_STOP_SECONDS if self.failed.done() else self.options.stop_timeout
+        clean, deadline = True, time.monotonic() + patience
         if self._engine is not None:
             clean = await self._bounded(self._engine.stop(), deadline)  # the flushes of `_drive` go on meanwhile
         if not self.failed.done():
@@ -176,6 +178,8 @@ class FaustRunner:
     def _on_revoked(self, _: set[int]) -> None:
         """Eager protocol: all are revoked; what comes back is used as it is, if nobody else had it meanwhile."""
         self._owned = set()
+        self._assigned.clear()
+        self._unassigned_since = time.monotonic()
 
     def _on_assigned(self, partitions: set[int]) -> None:
         for number in self._live.keys() - partitions:
@@ -236,10 +240,16 @@ class FaustRunner:
                 self._flush(hurry)
             if not hurry and is_due("heartbeat", options.heartbeat_interval):
                 self._spawn("heartbeats", self._send_heartbeats())
-            if not hurry and is_due("look after", LOOK_AFTER_SECONDS):
-                if (crash := engine.crash) is not None:
-                    raise crash
+            if is_due("look after", LOOK_AFTER_SECONDS) and not self._stopping:
+                self._check(engine)
                 self._spawn("look after", self._look_after())
+
+    def _check(self, engine: Engine) -> None:
+        if (crash := engine.crash) is not None:
+            raise crash
+        without = time.monotonic() - self._unassigned_since
+        if self._unassigned_since and not self._assigned.is_set() and without > self.options.join_timeout:
+            raise NoProgress(f"group {self._group} took the partitions away and gave none for {without:.0f} s")
 
     def _ours(self) -> list[LivePartition]:
         return [self._live[number] for number in self._owned if self._live[number].ready]
@@ -263,22 +273,24 @@ class FaustRunner:
             if number in self._owned:
                 await self._live[number].look_after(end)
 
-    # --- what others may look at
+    def _restored(self) -> dict[int, Partition]:
+        return {live.number: live.partition for live in self._ours() if live.partition is not None}
 
     def steps(self) -> dict[int, PartitionStep]:
         """The owned and restored partitions."""
-        found = {live.number: live.partition for live in self._ours()}
-        return {number: partition.step for number, partition in found.items() if partition is not None}
+        return {number: partition.step for number, partition in self._restored().items()}
 
     def watermarks(self) -> dict[int, int]:
-        """Event time of the same partitions, ns."""
-        found = {live.number: live.partition for live in self._ours()}
-        return {number: one.watermarks.watermark for number, one in found.items() if one is not None}
+        """Their event time, ns."""
+        return {number: partition.watermarks.watermark for number, partition in self._restored().items()}
 
     def applied(self) -> dict[int, int]:
         """The applied offset of the same partitions."""
-        found = {live.number: live.partition for live in self._ours()}
-        return {number: partition.applied for number, partition in found.items() if partition is not None}
+        return {number: partition.applied for number, partition in self._restored().items()}
+
+    def commit_ages(self) -> dict[int, float]:
+        """For how many seconds something applied has waited to become durable; 0 when nothing waits."""
+        return {live.number: live.commit_age for live in self._ours()}
 
     @property
     def owned(self) -> frozenset[int]:

@@ -206,6 +206,11 @@ class GroupRunner:
             behind = {place: self.lag(place) for place in self.owned if self.lag(place)}
             raise NoProgress(f"stage {self.stage}: nothing moved for {still:.0f} s though there is lag: {behind}")
 
+    def commit_ages(self) -> dict[Place, float]:
+        """For how many seconds nothing was committed though something waits; 0 where nothing waits."""
+        still = time.monotonic() - self._moved
+        return {place: still if self.lag(place) else 0.0 for place in self.owned}
+
     def lag(self, place: Place) -> int:
         """Messages known to wait there."""
         return max(0, self.ends.get(place, 0) - self.next.get(place, 0))

@@ -17,6 +17,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from pipeline.errors import BrokerUnreachable
 from pipeline.runners.messages import Incoming, Outgoing
+from schemas.topics import Topic
 
 MAX_MESSAGE = 8 << 20  # a single state may be large; the topics allow it
 FETCH_BYTES = 8 << 20
@@ -115,10 +116,10 @@ class KafkaLog:
         found = await self._probe.end_offsets(at) if at else {}
         return {place.partition: end for place, end in found.items()}
 
-    async def partitions(self, topic: str) -> int:
-        """How many partitions a topic has; 0 when it is not there."""
+    async def partition_counts(self, topics: Iterable[Topic]) -> dict[Topic, int]:
+        """How many partitions topics have; 0 when one is not there."""
         cluster = await self._probe._client.fetch_all_metadata()
-        return len(cluster.partitions_for_topic(topic) or ())
+        return {topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
         """What a consumer group has committed on a topic."""

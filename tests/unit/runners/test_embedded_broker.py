@@ -9,16 +9,21 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.embedded import Broker
 from pipeline.runners.faust_runner import FaustRunner
+from pipeline.runners.ingest_runner import IngestRunner
 from pipeline.runners.kafka_log import KafkaLog
 from pipeline.runners.messages import Outgoing
 from pipeline.runners.options import RunnerOptions
+from pipeline.runners.sink_runner import SinkRunner
 from pipeline.runners.topics_admin import ensure_topics
 from schemas.topics import Topic
+from tests.unit.runners.test_group_runners import Store, Story, rows
+from tests.unit.runners.test_local_runner import LettersOnly
 from tests.unit.runners.toy import TOPICS, Item, Spec, message, newest
 
 PARTITIONS = 2
@@ -140,5 +145,39 @@ def test_a_stage_runs_inside_the_loop_and_stops(broker: str, tmp_path: Path) -> 
         assert clean
         assert not runner.failed.done()
         assert time.monotonic() - began < options.stop_timeout
+
+    asyncio.run(run())
+
+
+def test_ingest_a_stage_and_the_sink_share_a_loop(topics_of_a_new_broker: str, tmp_path: Path) -> None:
+    letters = [chr(ord("a") + number % 26) for number in range(520)]
+    spread = RunnerOptions(
+        (topics_of_a_new_broker,), 3, tmp_path, dev_broker=True, checkpoint_interval=0.2, session_timeout=1.0
+    )
+
+    async def run() -> None:
+        address = topics_of_a_new_broker
+        await ensure_topics([address], spread.partitions, dev_broker=True)
+        log, store = KafkaLog([address], dev_broker=True), Store(Story())
+        await log.start()
+        stage = FaustRunner(Spec(), None, spread)
+        sink = SinkRunner(store, spread, max_seconds=0.1)
+        runners: list[FaustRunner | IngestRunner | SinkRunner] = [IngestRunner(LettersOnly(), spread), stage, sink]
+        try:
+            await asyncio.gather(*(runner.start() for runner in runners))
+            await log.append([Outgoing(Topic.OTLP_SPANS, n % 3, None, one.encode()) for n, one in enumerate(letters)])
+            await log.append([Outgoing(Topic.ROWS, 0, None, rows("criteria", "outcomes"))])
+            wanted = dict.fromkeys(letters, 20)
+            found: dict[str, int] = {}
+            async with asyncio.timeout(PATIENCE):
+                while found != wanted or len(store.rows) < 2:
+                    await asyncio.sleep(0.1)
+                    steps: list[Any] = list(stage.steps().values())
+                    found = {key: total for step in steps for key, total in step.totals.items()}
+            assert {table: len(written) for table, written in store.rows.items()} == {"criteria": 1, "outcomes": 1}
+        finally:
+            ended = await asyncio.gather(*(runner.stop() for runner in runners))
+            await log.stop()
+        assert all(ended)
 
     asyncio.run(run())
