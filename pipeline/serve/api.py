@@ -86,7 +86,7 @@ class Api:
             for reading in await self._rates.all_rates()
             if reading.cube == cube and reading.window == window and rate in (None, reading.rate)
         ]
-        as_of = max([self._rates.watermark(), *(r.as_of for r in readings)])
+        as_of = min((r.as_of for r in readings), default=self._rates.watermark())
         found = [_told(r, r.numerator, r.denominator) for r in readings]
         if source == "store":
             found = await self._from_store(cube, window, rate, readings, as_of)
@@ -116,7 +116,7 @@ class Api:
             known.add(segment)
             found.append(_told(reading, *(await counts_at(reading.as_of)).get(segment, (0, 0))))
         for (dimensions, of), (numerator, denominator) in (await counts_at(as_of)).items():
-            if (dimensions, of) not in known and rate in (None, of):
+            if denominator and (dimensions, of) not in known and rate in (None, of):
                 alone = RateReading(
                     cube, tuple(sorted(dimensions)), of, window, 0, 0, None, 0.0, 1.0, 0.0, None, None, as_of
                 )

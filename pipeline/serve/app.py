@@ -24,7 +24,7 @@ def application(
         body, content_type = exporter.scrape(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
-    def healthz(_request: web.Request) -> web.Response:
+    async def healthz(_request: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
 
     async def readyz(_request: web.Request) -> web.Response:
