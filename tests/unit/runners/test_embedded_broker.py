@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.embedded import Broker
+from pipeline.errors import StageCrashed
 from pipeline.runners.faust_runner import FaustRunner
 from pipeline.runners.ingest_runner import IngestRunner
 from pipeline.runners.kafka_log import KafkaLog
@@ -24,7 +25,7 @@ from pipeline.runners.topics_admin import ensure_topics
 from schemas.topics import Topic
 from tests.unit.runners.test_group_runners import Store, Story, rows
 from tests.unit.runners.test_local_runner import LettersOnly
-from tests.unit.runners.toy import TOPICS, Item, Spec, message, newest
+from tests.unit.runners.toy import TOPICS, Counting, Item, Spec, message, newest
 
 PARTITIONS = 2
 MESSAGES = 40
@@ -179,5 +180,37 @@ def test_ingest_a_stage_and_the_sink_share_a_loop(topics_of_a_new_broker: str, t
             ended = await asyncio.gather(*(runner.stop() for runner in runners))
             await log.stop()
         assert all(ended)
+
+    asyncio.run(run())
+
+
+class Failing(Counting):
+    """Breaks at its first record."""
+
+    def apply(self, records: Sequence[Any]) -> None:
+        raise ZeroDivisionError
+
+
+def test_a_step_that_breaks_ends_the_stage_with_its_reason(topics_of_a_new_broker: str, tmp_path: Path) -> None:
+    async def run() -> None:
+        address = topics_of_a_new_broker
+        await ensure_topics([address], PARTITIONS, topics=TOPICS, dev_broker=True)
+        log = KafkaLog([address], dev_broker=True)
+        await log.start()
+        options = RunnerOptions((address,), PARTITIONS, tmp_path, dev_broker=True, session_timeout=1.0)
+        runner = FaustRunner(Spec(make=lambda _: Failing), None, options)
+        try:
+            await runner.start()
+            await feed(log, 0, 1)
+            error = await asyncio.wait_for(runner.failed, PATIENCE)
+        finally:
+            began = time.monotonic()
+            await runner.stop()
+            await log.stop()
+        assert isinstance(error, StageCrashed)
+        assert isinstance(error.__cause__, ZeroDivisionError)
+        assert "stage resolve crashed: ZeroDivisionError" in str(error)
+        assert time.monotonic() - began < options.stop_timeout
+        assert not await asyncio.to_thread(list, tmp_path.iterdir())
 
     asyncio.run(run())
