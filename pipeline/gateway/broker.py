@@ -36,9 +36,12 @@ class Produce(Protocol):
 class KafkaProduce:
     """`Produce` over aiokafka. Records without a key go over the partitions in turn, so that none stays silent."""
 
-    def __init__(self, brokers: str, max_record_bytes: int = 1_048_576) -> None:
+    def __init__(
+        self, brokers: str, max_record_bytes: int = 1_048_576, delivery_seconds: float = DELIVERY_SECONDS
+    ) -> None:
         self._brokers = brokers
         self._max_record_bytes = max_record_bytes
+        self._delivery_seconds = delivery_seconds
         self._producer: AIOKafkaProducer | None = None
         self._turn: Counter[str] = Counter()
 
@@ -52,7 +55,7 @@ class KafkaProduce:
             acks="all",
             linger_ms=5,
             max_request_size=self._max_record_bytes,
-            request_timeout_ms=int(DELIVERY_SECONDS * 1000),
+            request_timeout_ms=int(self._delivery_seconds * 1000),
         )
         try:
             await producer.start()
