@@ -23,7 +23,7 @@ log = Log("runners.delivery")
 
 WAITING = 64  # messages that wait for a partition that is being opened; the engine waits when there are more
 QUIET_SECONDS = 1.0  # without records for so long, a log that is read to its end may be called idle
-HEALS_IN_A_ROW = 3
+IN_A_ROW = 3  # what is seen so often is no accident
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class LivePartition:
         self._held: list[Callable[[], None]] = []
         self._moved = self._last_records = self._flushed = clock()
         self._told_caught_up = True
-        self._heals = 0
+        self._heals = self._too_short = 0
         self._first_heal = 0.0
 
     # --- opening
@@ -189,8 +189,11 @@ class LivePartition:
 
     # --- looking after
 
-    async def look_after(self, log_end: int) -> None:
+    async def look_after(self, log_end: int, applied: int) -> None:
         """Read the rest of the log directly when nothing has moved for `heal_after`; every second or so.
+
+        Args:
+            applied: what was applied when the end of the log was asked for; more may be applied by now.
 
         Raises:
             InputRemade: the log ends before what was applied.
@@ -200,8 +203,9 @@ class LivePartition:
         if not self.ready:
             return
         partition = self._the_partition
-        if log_end <= partition.applied and not self._options.dev_broker:
-            raise InputRemade(self.spec.source, self.number, partition.applied, log_end)
+        self._too_short = self._too_short + 1 if log_end <= applied and not self._options.dev_broker else 0
+        if self._too_short >= IN_A_ROW:  # once may be a leader that is new and does not know the end yet
+            raise InputRemade(self.spec.source, self.number, applied, log_end)
         now = self._clock()
         if log_end <= partition.applied + 1 or now - self._moved < self._options.heal_after:
             return
@@ -218,7 +222,7 @@ class LivePartition:
         self._heals += 1
         await self._read_directly(partition, log_end)
         silent = self._clock() - self._first_heal
-        if self._heals >= HEALS_IN_A_ROW and silent > self._options.watchdog_after:
+        if self._heals >= IN_A_ROW and silent > self._options.watchdog_after:
             raise NoProgress(self._stuck(partition, f"the engine delivered nothing for {silent:.0f} s"))
 
     def _stuck(self, partition: Partition, what: str) -> str:

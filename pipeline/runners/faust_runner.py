@@ -268,10 +268,10 @@ class FaustRunner:
                 await self._broker.append(heartbeats(marks, self.options.partitions))
 
     async def _look_after(self) -> None:
-        ends = await self._broker.ends(self.spec.source, self._owned)
-        for number, end in ends.items():
+        applied = self.applied()
+        for number, end in (await self._broker.ends(self.spec.source, applied)).items():
             if number in self._owned:
-                await self._live[number].look_after(end)
+                await self._live[number].look_after(end, applied[number])
 
     def _restored(self) -> dict[int, Partition]:
         return {live.number: live.partition for live in self._ours() if live.partition is not None}

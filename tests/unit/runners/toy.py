@@ -168,7 +168,7 @@ def slow_down(seconds: float) -> None:
 
     async def slow_seek(self: Any) -> None:
         await seek(self)
-        await asyncio.sleep(seconds / 2)
+        await asyncio.sleep(seconds)
 
     LivePartition.open = slow_open  # type: ignore[method-assign]
     Consumer.perform_seek = slow_seek  # type: ignore[method-assign]
