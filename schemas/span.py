@@ -125,12 +125,55 @@ class SpanArrival(msgspec.Struct, array_like=True, frozen=True, tag="s"):
     work: bool
     stated: tuple[tuple[str, str], ...]
     body: bytes
+    links: tuple[bytes, ...] = ()
+    response_id: str = ""
+
+
+class Asked(msgspec.Struct, array_like=True, frozen=True, tag="q"):
+    """`trueup.spans`: a trace without an id asks where another trace leads, or who shares a response id.
+
+    Args:
+        trace_id: who asks.
+        about: the trace asked about; empty when it asks for `response_id`.
+    """
+
+    tenant: str
+    trace_id: bytes
+    about: bytes = b""
+    response_id: str = ""
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True, tag="w"):
+    """`trueup.spans`: where a trace leads now, told to one that asked; told again whenever it changes.
+
+    Args:
+        trace_id: who asked.
+        about, response_id: what was asked, as in `Asked`.
+        target: the trace that the answer is about; `start` its start, `own_id` whether it states a conversation itself.
+        stamp: of the answers by one target the highest holds.
+        conversation, end, length: where the chain from it ends; how many steps on.
+        earliest: (start, trace id) of the earliest trace on that way.
+    """
+
+    tenant: str
+    trace_id: bytes
+    about: bytes
+    response_id: str
+    target: bytes
+    stamp: int
+    start: int
+    own_id: bool
+    conversation: str
+    end: bytes
+    length: int
+    earliest: tuple[int, bytes]
 
 
 class TraceSpans(msgspec.Struct, array_like=True, frozen=True, tag="t"):
     """`trueup.session-events`: spans of a trace that belongs to this conversation as of `stamp`.
 
-    Of one trace the highest stamp heard says whether the conversation holds it; spans of equal or lower stamps add up.
+    Of one trace the highest stamp heard says whether the conversation holds it, and which trace it leads to (`lead`,
+    empty for itself); spans of equal or lower stamps add up.
     """
 
     tenant: str
@@ -138,6 +181,7 @@ class TraceSpans(msgspec.Struct, array_like=True, frozen=True, tag="t"):
     trace_id: bytes
     stamp: int
     spans: list[tuple[bytes, int, bytes]]  # span id, record time, encoded Span
+    lead: bytes = b""
 
 
 class TraceGone(msgspec.Struct, array_like=True, frozen=True, tag="g"):

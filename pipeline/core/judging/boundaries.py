@@ -74,7 +74,7 @@ class Session:
 def cut(traces: Iterable[TraceView], book: ContractBook, rules: TimeRules) -> list[Session]:
     """The sessions of a conversation, first to last; empty when it has no work."""
     sessions: list[Session] = []
-    for run in runs_of(traces):
+    for run in runs_of(traces, rules.session_gap):
         current = sessions[-1] if sessions else None
         if current is not None:
             joins, resumes = _joins(current, run, rules)

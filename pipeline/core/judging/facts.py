@@ -108,7 +108,8 @@ def _session(
 
 
 def _cut(trace: TraceView, kept: set[tuple[bytes, bytes]]) -> TraceView:
-    return TraceView(trace.trace_id, tuple(span for span in trace.spans if (span.trace_id, span.span_id) in kept))
+    spans = tuple(span for span in trace.spans if (span.trace_id, span.span_id) in kept)
+    return TraceView(trace.trace_id, spans, 0, trace.lead)
 
 
 def distinct_resources(spans: Iterable[Span]) -> list[Mapping[str, Value]]:

@@ -33,6 +33,8 @@ def take_spans(conversation: Conversation, record: TraceSpans) -> Taken | None:
         held = conversation.traces[record.trace_id] = HeldTrace(record.stamp, False, {})
     elif held.gone and record.stamp <= held.stamp:
         return None
+    if record.stamp >= held.stamp and record.lead != held.lead:
+        held.lead = record.lead
     held.stamp, held.gone = max(held.stamp, record.stamp), False
     fresh: list[SpanKey] = []
     used = 0

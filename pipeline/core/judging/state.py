@@ -14,11 +14,13 @@ class HeldTrace(msgspec.Struct, array_like=True):
 
     Args:
         spans: span id -> (record time, encoded `Span`).
+        lead: the trace that it leads to (rule 5); empty for itself.
     """
 
     stamp: int
     gone: bool = False
     spans: dict[bytes, tuple[int, bytes]] = {}
+    lead: bytes = b""
 
 
 class HeldOutcome(msgspec.Struct, array_like=True):

@@ -228,7 +228,7 @@ class JudgeStep:
             view = self._seen.get((key, trace_id))
             if view is None:
                 spans = [_decode_span(body) for _, body in held.spans.values()]
-                view = view_trace(trace_id, spans, self.rules.max_spans_per_trace)
+                view = view_trace(trace_id, spans, self.rules.max_spans_per_trace, held.lead)
                 self._seen[key, trace_id] = view
             views.append(view)
         return views
@@ -250,9 +250,9 @@ class JudgeStep:
         for one in conversation.published:
             if one.contribution is not None:
                 self.fold.seal(one.contribution)
-        if not any(view.work for view in views):
-            spans = sum(len(view.spans) for view in views)
-            self.outbox.count(Result.DROPPED, "no_work", spans)
+        worked = {view.leads_to for view in views if view.work}
+        idle = sum(len(view.spans) for view in views if view.leads_to not in worked)
+        self.outbox.count(Result.DROPPED, "no_work", idle)
         if conversation.waiting:
             self._publisher.expired(conversation)
         del self.conversations[key]

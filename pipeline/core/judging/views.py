@@ -56,6 +56,12 @@ class TraceView:
     trace_id: bytes
     spans: tuple[Span, ...]
     truncated: int = 0
+    lead: bytes = b""
+
+    @property
+    def leads_to(self) -> bytes:
+        """The trace at which the chain of its links ends (rule 5); itself, if it follows none."""
+        return self.lead or self.trace_id
 
     @cached_property
     def by_id(self) -> dict[bytes, Span]:
@@ -132,10 +138,10 @@ class TraceView:
         return inside
 
 
-def view_trace(trace_id: bytes, spans: Iterable[Span], most: int) -> TraceView:
+def view_trace(trace_id: bytes, spans: Iterable[Span], most: int, lead: bytes = b"") -> TraceView:
     """The trace with the `most` spans of smallest (start, span id)."""
     ordered = sorted(spans, key=started_first)
-    return TraceView(trace_id, tuple(ordered[:most]), max(0, len(ordered) - most))
+    return TraceView(trace_id, tuple(ordered[:most]), max(0, len(ordered) - most), lead)
 
 
 @dataclass(frozen=True, slots=False)
@@ -249,15 +255,32 @@ class RunView:
         return any(span.kind is Kind.AGENT for span in self.spans)
 
 
-def runs_of(traces: Iterable[TraceView]) -> list[RunView]:
-    """The runs of a conversation in order of start (rule 7); empty when there is no work at all."""
-    views = sorted(traces, key=lambda one: (one.start, one.trace_id))
-    working = [view for view in views if view.work]
-    if not working:
-        return []
-    idle: dict[int, list[TraceView]] = {}
-    for view in views:
-        if not view.work:
-            begun = [index for index, one in enumerate(working) if one.start <= view.start]
-            idle.setdefault(begun[-1] if begun else 0, []).append(view)
-    return [RunView((view,), tuple(idle.get(index, ()))) for index, view in enumerate(working)]
+def runs_of(traces: Iterable[TraceView], session_gap: int) -> list[RunView]:
+    """The runs of a conversation in order of start (rule 7); empty when there is no work at all.
+
+    A run is a trace with the id-less traces that lead to it; one that starts more than `session_gap` after the latest
+    end so far begins a run of its own. A trace without work goes with the run of its group begun last before it; a
+    group without work belongs to no session (rule 6).
+    """
+    groups: dict[bytes, list[TraceView]] = {}
+    for view in sorted(traces, key=lambda one: (one.start, one.trace_id)):
+        groups.setdefault(view.leads_to, []).append(view)
+    found = [run for group in groups.values() for run in _runs_of_group(group, session_gap)]
+    return sorted(found, key=lambda run: (run.start, run.trace_id))
+
+
+def _runs_of_group(group: list[TraceView], session_gap: int) -> list[RunView]:
+    parts: list[list[TraceView]] = []
+    latest = 0
+    for view in group:
+        if view.work:
+            if not parts or view.start - latest > session_gap:
+                parts.append([])
+            latest = max(latest, view.end) if parts[-1] else view.end
+            parts[-1].append(view)
+    idle: list[list[TraceView]] = [[] for _ in parts]
+    for view in group:
+        if parts and not view.work:
+            begun = [index for index, part in enumerate(parts) if part[0].start <= view.start]
+            idle[begun[-1] if begun else 0].append(view)
+    return [RunView(tuple(part), tuple(rest)) for part, rest in zip(parts, idle, strict=True)]
