@@ -17,12 +17,11 @@ from pipeline.runners.options import RunnerOptions
 from schemas.envelope import Mark
 from schemas.topics import Stage, Topic
 
-SOURCES: dict[Topic, Topic] = {
-    Topic.OTLP_SPANS: Topic.SPANS,
-    Topic.OTLP_LOGS: Topic.SPANS,
-    Topic.OUTCOMES: Topic.CORRELATIONS,
-}
-"""Each source and the topic that hears of its event time."""
+SOURCES = (Topic.OTLP_SPANS, Topic.OTLP_LOGS, Topic.OUTCOMES)
+
+HEARD_BY: dict[Topic, Topic] = {Topic.OTLP_SPANS: Topic.SPANS, Topic.OUTCOMES: Topic.CORRELATIONS}
+"""The topic that hears of a source's event time. Logs tell nobody: an empty log topic, which is usual, would hold back
+all spans until it counts as idle."""
 
 BREATH_SECONDS = 0.02  # decoding is all CPU: the other stages of the process get their turn this often
 
@@ -43,7 +42,7 @@ class IngestRunner(GroupRunner):
     """One member of the ingest group."""
 
     def __init__(self, ingest: IngestStep, options: RunnerOptions, max_records: int = 500) -> None:
-        super().__init__(Stage.INGEST, list(SOURCES), options, max_records)
+        super().__init__(Stage.INGEST, SOURCES, options, max_records)
         self.ingest = ingest
         self._heard: dict[tuple[str, int], float] = {}  # when each source last brought something
         self._told = 0.0
@@ -80,10 +79,12 @@ class IngestRunner(GroupRunner):
         marks: dict[Topic, list[Mark]] = {}
         for topic, number in sorted(self.owned):
             source = Topic(topic)
+            if source not in HEARD_BY:
+                continue
             mark = Mark(
                 Stage.INGEST, source, number, self.ingest.watermark(source, number), self._is_idle(topic, number)
             )
-            marks.setdefault(SOURCES[source], []).append(mark)
+            marks.setdefault(HEARD_BY[source], []).append(mark)
         return marks
 
     def _is_idle(self, topic: str, number: int) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from pipeline.core.effects import PartitionStep, merge_counts
-from pipeline.runners.ingest_runner import SOURCES, IngestStep
+from pipeline.runners.ingest_runner import HEARD_BY, SOURCES, IngestStep
 from pipeline.runners.messages import Incoming, Outgoing, envelopes, heartbeats, pack
 from pipeline.runners.options import StageSpec
 from pipeline.runners.partition import Partition
@@ -233,7 +233,7 @@ class LocalRunner:
     def _ingest_marks(self, ingest: IngestStep) -> dict[Topic, list[Mark]]:
         """A source that was never fed is idle: it holds nothing back."""
         marks: dict[Topic, list[Mark]] = {}
-        for source, target in SOURCES.items():
+        for source, target in HEARD_BY.items():
             for number in range(self._topic_partitions[source]):
                 watermark = max(ingest.watermark(source, number), self._floor)
                 mark = Mark(Stage.INGEST, source, number, watermark, watermark == 0)

@@ -99,10 +99,7 @@ def test_the_marks_of_all_owned_sources_follow_to_whoever_must_hear_them() -> No
         ingest = Ingesting(Story(), RunnerOptions(("nowhere:1",), PARTITIONS, Path("unused"), heartbeat_interval=0.0))
         ingest.on_assigned({(Topic.OTLP_SPANS, 0), (Topic.OTLP_LOGS, 1), (Topic.OUTCOMES, 0)})
         await ingest.step(read(Topic.OTLP_SPANS, 0, 0, b"a"))
-        spans = [
-            Mark(Stage.INGEST, Topic.OTLP_LOGS, 1, 0, False),
-            Mark(Stage.INGEST, Topic.OTLP_SPANS, 0, 1_000, False),
-        ]
+        spans = [Mark(Stage.INGEST, Topic.OTLP_SPANS, 0, 1_000, False)]  # logs tell nobody
         outcomes = [Mark(Stage.INGEST, Topic.OUTCOMES, 0, 0, False)]
         for topic, marks in ((Topic.SPANS, spans), (Topic.CORRELATIONS, outcomes)):
             for number in range(PARTITIONS):
