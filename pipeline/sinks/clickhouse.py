@@ -25,6 +25,7 @@ from schemas.topics import Topic
 
 log = Log("sinks.clickhouse")
 
+DEAD_LETTERS = "dead_letters"
 INSERT = {"async_insert": 0, "wait_end_of_query": 1}
 
 RateCount = tuple[dict[str, str], str, int, int]
@@ -35,7 +36,7 @@ class Store(Connection):
 
     def __init__(self, connect: Callable[[], Client], database: str, embedded: bool) -> None:
         super().__init__(connect, database, embedded)
-        self._converters: dict[str, list[Convert]] = {}
+        self._types: dict[str, list[str]] = {}
 
     async def write(self, table: str, rows: Sequence[Sequence[Any]], token: str) -> int:
         """Insert rows of `schemas.rows.TABLES[table]`; when it returns they are there.
@@ -72,7 +73,7 @@ class Store(Connection):
     def _write(self, table: str, rows: Sequence[Sequence[Any]], token: str) -> int:
         good: list[list[Any]] = []
         refused: list[tuple[int, str]] = []
-        converters = self._converters_of(table)
+        converters = [converter(column_type) for column_type in self._types_of(table)]
         positions: list[int] = []
         for position, row in enumerate(rows):
             try:
@@ -94,9 +95,12 @@ class Store(Connection):
         # before would make the server drop the rows without a word.
         digest = hashlib.blake2b(msgspec.msgpack.encode(rows), digest_size=16).hexdigest()
         settings = INSERT | {"insert_deduplication_token": f"{token}:{digest}"}
+        types = self._types_of(table)
         try:
             self.call(
-                lambda client: client.insert(table, rows, column_names=TABLES[table], settings=settings),
+                lambda client: client.insert(
+                    table, rows, column_names=TABLES[table], column_type_names=types, settings=settings
+                ),
                 in_database=True,
             )
         except DataError as error:
@@ -114,16 +118,12 @@ class Store(Connection):
             for position, why in sorted(refused)
         ]
         log.error("rows refused", table=table, rows=len(refused), first=letters[0][1])
-        self._insert(
-            "dead_letters",
-            [_converted(TABLES["dead_letters"], self._converters_of("dead_letters"), letter) for letter in letters],
-            list(range(len(letters))),
-            token,
-            [],
-        )
+        converters = [converter(column_type) for column_type in self._types_of(DEAD_LETTERS)]
+        rows = [_converted(TABLES[DEAD_LETTERS], converters, letter) for letter in letters]
+        self._insert(DEAD_LETTERS, rows, list(range(len(rows))), token, [])
 
-    def _converters_of(self, table: str) -> list[Convert]:
-        known = self._converters.get(table)
+    def _types_of(self, table: str) -> list[str]:
+        known = self._types.get(table)
         if known is None:
             found = self.query(
                 "SELECT name, type FROM system.columns WHERE database = {database:String} AND table = {table:String}",
@@ -133,7 +133,7 @@ class Store(Connection):
             missing = [column for column in TABLES[table] if column not in types]
             if missing:
                 raise StoreUnavailable(f"table {table} lacks {', '.join(missing)}; run: trueup migrate")
-            known = self._converters[table] = [converter(types[column]) for column in TABLES[table]]
+            known = self._types[table] = [types[column] for column in TABLES[table]]
         return known
 
 
