@@ -1,6 +1,7 @@
 """Sends a world in its order: spans with the real OTLP exporter, outcomes as JSON; or yields the requests themselves.
 
-A receiver that is behind is waited for as it asks; any other refusal ends the sending with a `DeliveryError`.
+A receiver that is behind is waited for as it asks, one that is away (it restarts) for as long as patience lasts; a
+refusal ends the sending with a `DeliveryError`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pipeline.simulation.world import World
 
 BEHIND = (429, 503)
 PATIENCE_SECONDS = 120.0
+AWAY_SECONDS = 0.5
 REQUEST_TIMEOUT_SECONDS = 30.0
 
 Progress = Callable[[int, int], None]
@@ -56,6 +58,7 @@ def send(
     outcomes_url: str,
     headers: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
     """Send everything, in order. `progress` is told how many batches of how many are through.
 
@@ -69,9 +72,9 @@ def send(
         )
         for done, arrival in enumerate(world.arrivals, start=1):
             if isinstance(arrival, SpanBatch):
-                _insist(session, traces_url, partial(_export, exporter, arrival))
+                _insist(session, traces_url, partial(_export, exporter, arrival), patience_seconds)
             else:
-                _insist(session, outcomes_url, partial(_post, session, outcomes_url, arrival.events, given))
+                _insist(session, outcomes_url, partial(_post, session, outcomes_url, arrival.events, given), patience_seconds)
             if progress is not None:
                 progress(done, len(world.arrivals))
 
@@ -82,14 +85,15 @@ def requests(world: World) -> Iterator[bytes | list[dict[str, object]]]:
         yield encode_spans(arrival.spans).SerializeToString() if isinstance(arrival, SpanBatch) else arrival.events
 
 
-def _insist(session: Delivery, url: str, attempt: Callable[[], bool]) -> None:
-    """Repeat while the receiver says that it is behind, as long as it asks and patience lasts."""
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
+def _insist(session: Delivery, url: str, attempt: Callable[[], bool], patience_seconds: float) -> None:
+    """Repeat while the receiver says that it is behind, or does not answer, as long as patience lasts."""
+    give_up_at = time.monotonic() + patience_seconds
     session.forget()
     while not attempt():
-        if session.status not in BEHIND or time.monotonic() + session.retry_after_seconds > give_up_at:
+        wait = AWAY_SECONDS if session.status is None else session.retry_after_seconds
+        if session.status not in (*BEHIND, None) or time.monotonic() + wait > give_up_at:
             raise DeliveryError(f"{url} did not take a batch: {session.answer}")
-        time.sleep(session.retry_after_seconds)
+        time.sleep(wait)
         session.forget()
 
 
@@ -100,10 +104,9 @@ def _export(exporter: OTLPSpanExporter, batch: SpanBatch) -> bool:
 def _post(session: Delivery, url: str, events: list[dict[str, object]], headers: Mapping[str, str]) -> bool:
     told = {**headers, "Content-Type": "application/json"}
     try:
-        response = session.post(url, data=json.dumps(events), headers=told, timeout=REQUEST_TIMEOUT_SECONDS)
-    except http.RequestException as error:
-        raise DeliveryError(f"{url} cannot be reached: {type(error).__name__}") from error
-    return response.ok
+        return session.post(url, data=json.dumps(events), headers=told, timeout=REQUEST_TIMEOUT_SECONDS).ok
+    except (http.ConnectionError, http.Timeout):
+        return False  # whether it was taken or not, it is sent again, and counts once
 
 
 def _seconds(retry_after: str | None) -> float:

@@ -15,7 +15,7 @@ from pipeline.core.effects import Changed, Outbox, Result, Versions
 from pipeline.core.measuring.readings import read_segment, sum_cells
 from pipeline.core.timeline import SECOND, TimeRules
 from schemas.rows import TABLES
-from schemas.segment import WINDOWS, Cell, Dimensions, Partial, PartialReset, RateReading
+from schemas.segment import WINDOWS, Cell, Dimensions, Partial, PartialReset, Rate, RateReading
 from schemas.topics import Topic
 from schemas.wire import Row
 
@@ -174,13 +174,14 @@ class MeasureStep:
         for key in sorted(self._rows_due):
             state = self._states[key]
             totals, first = self._totals(key), state.first or {}
-            for rate in sorted({*totals, *first}):
+            # Every rate, also where there is nothing to count: what was counted before may have moved to another bucket.
+            for rate in Rate:
                 good, n = totals.get(rate, (0, 0))
                 first_good, first_n = first.get(rate, (0, 0))
                 values = {
                     "cube": state.cube,
                     "dimensions": dict(state.dimensions),
-                    "rate": rate,
+                    "rate": rate.value,
                     "bucket": state.bucket,
                     "version": self.versions.next(),
                     "is_deleted": 0,

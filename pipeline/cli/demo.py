@@ -1,0 +1,145 @@
+"""`trueup demo`: a simulated week held against its known truth."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pipeline.cli.common import Brokers, Config, Contracts, DataDir, Debug, quiet_libraries, settings
+from pipeline.demo.compare import write_json, write_summary
+from pipeline.demo.kills import Kills
+from pipeline.demo.play import play
+from pipeline.demo.screen import Screen
+from pipeline.demo.sources import WINDOW, Pages
+from pipeline.demo.stories import tell
+from pipeline.embedded.folder import DataFolder
+from pipeline.embedded.machine import Machine
+from pipeline.simulation.world import World, build
+
+WORLDS = {"week": "sessions that ended between a day and a week ago, with all that came of them"}
+SESSIONS = 2000
+WIDTH = 110  # of tables where there is no terminal
+
+
+def demo(
+    world: Annotated[str, typer.Option("--world", help="Which world: week.")] = "week",
+    sessions: Annotated[int, typer.Option("--sessions", min=1, help="At least so many.")] = SESSIONS,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same world.")] = 1,
+    kill_worker: Annotated[int, typer.Option("--kill-worker", min=0, metavar="N", help="kill -9 so often.")] = 0,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="With --brokers: so many.")] = 1,
+    keep: Annotated[bool, typer.Option("--keep", help="Stay up, and print where.")] = False,
+    exit_status: Annotated[bool, typer.Option("--exit", help="Status 0 only if all agree exactly, else 1.")] = False,
+    config: Config = None,
+    brokers: Brokers = None,
+    contracts: Contracts = None,
+    data_dir: DataDir = None,
+    preload: Annotated[str, typer.Option("--preload", hidden=True)] = "",
+    debug: Debug = False,
+) -> None:
+    """Sends a world whose truth is known through everything, and holds what comes out against it.
+
+    Example: trueup demo --sessions 500 --seed 3 --kill-worker 2
+    """
+    if world not in WORLDS:
+        raise typer.BadParameter(f"there is no world {world}; there is: {', '.join(WORLDS)}")
+    chosen = settings(config, brokers=brokers, contracts=contracts, data_dir=data_dir)
+    kafka = chosen.brokers if "brokers" in chosen.model_fields_set else ()
+    quiet_libraries()
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    screen = Screen(console)
+    arguments = [] if config is None else ["--config", str(config.absolute())]
+    judging = [] if contracts is None else ["--contracts", str(contracts.absolute())]
+    with stopped_by_sigterm(), DataFolder(chosen.data_dir) as folder:
+        if folder.archived:
+            screen.say(f"the data of an earlier run is in {folder.archived}")
+        machine = Machine(
+            folder.path,
+            arguments,
+            kafka,
+            workers,
+            worker_arguments=[*judging, *(["--preload", preload] if preload else [])],
+        )
+        with machine:
+            kills = Kills(machine, kill_worker, seed, screen.say)
+            exact = _run(machine, kills, screen, folder.path / "demo", build_world(screen, seed, sessions))
+            if keep:
+                _stay(machine, screen)
+    raise typer.Exit(0 if exact or not exit_status else 1)
+
+
+def build_world(screen: Screen, seed: int, sessions: int) -> World:
+    """The world, and a line about it."""
+    began = time.monotonic()
+    built = build(seed, sessions, datetime.now(UTC))
+    faults = built.faults
+    screen.say(
+        f"a world of {built.sessions:,} sessions (seed {seed}) built in {time.monotonic() - began:.1f} s: {faults.late} "
+        f"spans and outcomes come late, {faults.duplicates} twice, {faults.reordered} out of order"
+    )
+    return built
+
+
+def _run(machine: Machine, kills: Kills, screen: Screen, results: Path, world: World) -> bool:
+    began = time.monotonic()
+    machine.start(kills.plan())
+    started = time.monotonic() - began
+    screen.say(f"broker and workers are up after {started:.1f} s")
+    urls = {
+        "worker": f"http://127.0.0.1:{machine.ports.workers[0]}",
+        "gateway": f"http://127.0.0.1:{machine.ports.gateway}",
+        "brokers": ",".join(machine.brokers),
+    }
+    write_json(results / "urls.json", urls)
+    with screen:
+        played = play(machine, world, screen, kills.look)
+    comparison = played.comparison
+    screen.comparison(comparison, WINDOW)
+    screen.differences(comparison.wrong)
+    seconds = {"starting": started, **played.seconds, "all": time.monotonic() - began}
+    write_summary(results / "summary.json", world, comparison, seconds, kills.done)
+    screen.say("")
+    screen.say("Claimed complete, and later found otherwise:")
+    for line in tell(Pages(lambda: machine.ports), world.stories):
+        screen.say(line)
+    verdict = "every number is exact" if comparison.exact else f"{len(comparison.wrong)} numbers are wrong"
+    screen.say(
+        f"{verdict}: {len(comparison.rows)} rates of {world.sessions:,} sessions, each read by "
+        f"{len(comparison.rows[0].measured)} ways, after {seconds['all']:.0f} s; see {results / 'summary.json'}"
+    )
+    return comparison.exact
+
+
+def _stay(machine: Machine, screen: Screen) -> None:
+    screen.say(f"worker   http://127.0.0.1:{machine.ports.workers[0]}  (/metrics, /api/rates)")
+    screen.say(f"gateway  http://127.0.0.1:{machine.ports.gateway}  (/v1/traces, /v1/outcomes)")
+    screen.say(f"brokers  {','.join(machine.brokers)}")
+    screen.say("Ctrl-C ends it")
+    try:
+        while True:
+            machine.look_after()
+            time.sleep(1.0)
+    except KeyboardInterrupt:
+        screen.say("stopping")
+
+
+@contextmanager
+def stopped_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends us as Ctrl-C does: with everything stopped in order."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,34 @@
+"""`trueup migrate`: the schema of ClickHouse, up to date."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.common import Config, DataDir, Debug, settings
+from pipeline.operate import migrate as migrations
+from pipeline.settings import SettingsError
+from pipeline.sinks.clickhouse import Store
+
+
+def migrate(
+    config: Config = None,
+    data_dir: DataDir = None,
+    dsn: Annotated[str | None, typer.Option("--dsn", help="ClickHouse; a folder of the data folder if not given.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Brings the schema of ClickHouse to the newest version; safe to run again.
+
+    Example: trueup migrate --dsn https://trueup:secret@clickhouse:8443/trueup
+    """
+    chosen = settings(config, data_dir=data_dir, dsn=dsn)
+    try:
+        store = Store.open(chosen.store_dsn)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
+    try:
+        applied = migrations.migrate(store)
+    finally:
+        store.close()
+    print(f"applied {', '.join(applied)}" if applied else "the schema is up to date")

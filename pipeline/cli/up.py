@@ -1,0 +1,44 @@
+"""`trueup up`: everything on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import time
+
+from pipeline.cli.common import Config, Contracts, DataDir, Debug, settings
+from pipeline.cli.demo import stopped_by_sigterm
+from pipeline.embedded.folder import DataFolder
+from pipeline.embedded.machine import Machine
+
+
+def up(
+    config: Config = None, contracts: Contracts = None, data_dir: DataDir = None, debug: Debug = False
+) -> None:
+    """Starts broker, gateway, worker and an in-process ClickHouse; for trying, nothing else is needed.
+
+    Example: trueup up --data-dir /tmp/trueup
+    """
+    chosen = settings(config, contracts=contracts, data_dir=data_dir)
+    arguments = [] if config is None else ["--config", str(config.absolute())]
+    judging = [] if contracts is None else ["--contracts", str(contracts.absolute())]
+    with stopped_by_sigterm(), DataFolder(chosen.data_dir) as folder:
+        if folder.archived:
+            print(f"embedded is for trying: the data of an earlier run is in {folder.archived}", flush=True)
+        machine = Machine(
+            folder.path,
+            arguments,
+            gateway_port=chosen.gateway_port,
+            worker_port=chosen.worker_port,
+            worker_arguments=judging,
+        )
+        with machine:
+            print("starting", flush=True)
+            machine.start()
+            print(f"worker   http://127.0.0.1:{machine.ports.workers[0]}  (/metrics, /api/rates)")
+            print(f"gateway  http://127.0.0.1:{machine.ports.gateway}  (/v1/traces, /v1/outcomes)")
+            print(f"brokers  {','.join(machine.brokers)}", flush=True)
+            try:
+                while True:
+                    machine.look_after()
+                    time.sleep(1.0)
+            except KeyboardInterrupt:
+                print("stopping", flush=True)

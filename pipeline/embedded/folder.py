@@ -1,0 +1,72 @@
+"""The data folder of an embedded set-up: one user at a time, and old data put aside, never mixed with new.
+
+The broker keeps its topics in memory, so that the results of a run that has ended belong to nothing that still is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from pipeline.errors import TrueupError
+
+ARCHIVE = "archive"
+ARCHIVED = ("clickhouse", "runners", "logs")
+KEPT = 3
+
+
+class FolderInUse(TrueupError):
+    """Another trueup uses the data folder."""
+
+
+class DataFolder:
+    """A data folder, locked while it is used.
+
+    Attributes:
+        archived: where the data of an earlier run went; None if there was none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.archived: Path | None = None
+        self._lock: int | None = None
+
+    def __enter__(self) -> DataFolder:
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(self._lock, 32).decode(errors="replace").strip()
+            os.close(self._lock)
+            raise FolderInUse(
+                f"{self.path} is used by another trueup (process {holder or 'unknown'}): stop it, or choose another "
+                "folder with --data-dir"
+            ) from error
+        os.truncate(self._lock, 0)
+        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+        self._put_old_aside()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _put_old_aside(self) -> None:
+        old = [self.path / name for name in ARCHIVED if (self.path / name).exists()]
+        if not old:
+            return
+        archive = self.path / ARCHIVE
+        self.archived = archive / datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")
+        self.archived.mkdir(parents=True)
+        for one in old:
+            one.rename(self.archived / one.name)
+        for outdated in sorted(archive.iterdir())[:-KEPT]:
+            shutil.rmtree(outdated)

@@ -1,0 +1,139 @@
+"""Every setting, in one place: from `TRUEUP_<NAME>`, a TOML file, or an option of a command, the latter first.
+
+The rule this file keeps: a name that nobody knows and a value that cannot be meant are told at once, in one line that
+says what was given and what is allowed. Only the CLI reads settings; all else is given arguments.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
+from pipeline.core.timeline import TimeRules, nanoseconds
+from pipeline.errors import TrueupError
+from schemas.contract import Duration
+
+PREFIX = "TRUEUP_"
+NOT_SETTINGS = frozenset({"TRUEUP_VERSION"})
+"""The image tag in `deploy/compose.yaml`."""
+
+
+class SettingsError(TrueupError):
+    """A setting that is unknown, or whose value is not allowed."""
+
+
+def _names(value: Any) -> Any:
+    """`a, b` as a tuple."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Port = Annotated[int, Field(ge=0, le=65_535)]
+
+
+class Settings(BaseModel):
+    """All settings with their defaults; durations are written `30m`, `24h`, `7d`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    brokers: Names = ("127.0.0.1:9092",)
+    host: str = "127.0.0.1"
+    worker_port: Port = 6066
+    gateway_port: Port = 4318
+    sink_port: Port = 6066
+    data_dir: Path = Path(".trueup")
+    dsn: str = ""
+    contracts: Path | None = None
+    tokens: Path | None = None
+    subject_key: str = ""
+    tenant_from: str | None = None
+    agent_sources: Names = ()
+    conversation_keys: Names = CONVERSATION_KEYS
+    label_budget: int = Field(1000, ge=1)
+
+    partitions: int | None = Field(None, ge=1, le=1000)
+    replication: int = Field(-1, ge=-1, description="of the topics that we make; -1 is the broker's default")
+    checkpoint_interval: Duration | None = None
+    broker_session_timeout: Duration | None = None
+    heal_after: Duration = Field("3s", validate_default=True)
+    idle_after: Duration = Field("60s", validate_default=True)
+
+    session_gap: Duration = Field("30m", validate_default=True)
+    closing_grace: Duration = Field("5m", validate_default=True)
+    resume_window: Duration = Field("2h", validate_default=True)
+    wait_window: Duration = Field("24h", validate_default=True)
+    reopen_window: Duration = Field("72h", validate_default=True)
+    trace_timeout: Duration = Field("10m", validate_default=True)
+    max_clock_skew: Duration = Field("5m", validate_default=True)
+    lateness: Duration = Field("5m", validate_default=True)
+    retention: Duration = Field("35d", validate_default=True)
+    bucket: Duration = Field("5m", validate_default=True)
+    folded_bucket: Duration = Field("1h", validate_default=True)
+    max_spans_per_trace: int = Field(20_000, ge=1)
+
+    @property
+    def rules(self) -> TimeRules:
+        """The limits of time, as core takes them."""
+        return TimeRules(
+            session_gap=nanoseconds(self.session_gap),
+            closing_grace=nanoseconds(self.closing_grace),
+            resume_window=nanoseconds(self.resume_window),
+            wait_window=nanoseconds(self.wait_window),
+            reopen_window=nanoseconds(self.reopen_window),
+            trace_timeout=nanoseconds(self.trace_timeout),
+            max_clock_skew=nanoseconds(self.max_clock_skew),
+            lateness=nanoseconds(self.lateness),
+            retention=nanoseconds(self.retention),
+            bucket=nanoseconds(self.bucket),
+            folded_bucket=nanoseconds(self.folded_bucket),
+            max_spans_per_trace=self.max_spans_per_trace,
+        )
+
+    @property
+    def store_dsn(self) -> str:
+        """Where results are kept; in the data folder, if nothing else is said."""
+        return self.dsn or f"chdb://{self.data_dir.absolute() / 'clickhouse'}"
+
+
+def load(environ: Mapping[str, str], config: Path | None = None, given: Mapping[str, Any] | None = None) -> Settings:
+    """Settings from the environment, over a TOML file, under what a command was `given`.
+
+    Raises:
+        SettingsError: with the first thing that is wrong.
+    """
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    if config is not None:
+        for name, value in _read(config).items():
+            values[name], origin[name] = value, f"{config}: {name}"
+    for variable, value in environ.items():
+        if variable.startswith(PREFIX) and variable not in NOT_SETTINGS and value:
+            name = variable.removeprefix(PREFIX).lower()
+            values[name], origin[name] = value, variable
+    for name, value in (given or {}).items():
+        if value is not None:
+            values[name], origin[name] = value, f"--{name.replace('_', '-')}"
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(sorted(Settings.model_fields))
+            raise SettingsError(f"{origin[name]}: there is no such setting; there are {known}") from error
+        said = str(first["msg"]).removeprefix("Value error, ")
+        raise SettingsError(f"{origin.get(name, name)}={values.get(name)}: {said}") from error
+
+
+def _read(config: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(config.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{config}: cannot be read: {error.strerror}; give --config a TOML file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{config}: is no TOML: {error}") from error

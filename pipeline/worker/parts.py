@@ -1,0 +1,61 @@
+"""What a process may consist of, and what it is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from pipeline.core.contracts.book import ContractBook
+from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
+from pipeline.core.timeline import TimeRules
+from pipeline.runners.options import Breakpoints, RunnerOptions
+
+
+class Part(StrEnum):
+    """The parts, in the order data flows."""
+
+    GATEWAY = "gateway"
+    INGEST = "ingest"
+    STAGES = "stages"
+    SINK = "sink"
+    API = "api"
+
+
+EVERYTHING = frozenset(Part)
+"""All of it in one process."""
+WORKER = frozenset({Part.INGEST, Part.STAGES, Part.API})
+GATEWAY = frozenset({Part.GATEWAY})
+SINK = frozenset({Part.SINK, Part.API})
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOptions:
+    """What a process is made from.
+
+    Args:
+        parts: which of it run here.
+        runner: shared by all runners.
+        dsn: of the store; empty where this process has none.
+        gateway_port, api_port: 0 takes a free one.
+        replication: of the topics that are missing; -1 is the broker's default.
+        patience: see `topology.Setup`.
+        tokens: a file with one bearer token a line; without it only loopback is served.
+    """
+
+    parts: frozenset[Part]
+    runner: RunnerOptions
+    book: ContractBook
+    rules: TimeRules
+    host: str = "127.0.0.1"
+    gateway_port: int = 0
+    api_port: int = 0
+    dsn: str = ""
+    replication: int = -1
+    patience: int = 0
+    tokens: Path | None = None
+    label_budget: int = 1000
+    tenant_from: str | None = None
+    agent_sources: frozenset[str] = frozenset()
+    conversation_keys: tuple[str, ...] = CONVERSATION_KEYS
+    breakpoints: Breakpoints = field(default_factory=Breakpoints)

@@ -1,0 +1,203 @@
+"""One process: its parts in one loop, started in an order that lets each find the one before, stopped as one.
+
+The rule this file keeps: fail-stop. The first part that fails ends the process with its reason, and the checkpoints
+make the next start exact; a start that fails half-way stops what it started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from aiohttp import web
+
+from pipeline import __version__
+from pipeline.core.ingest import Ingest
+from pipeline.errors import TrueupError
+from pipeline.gateway.app import application, listen
+from pipeline.gateway.auth import bearer_tokens
+from pipeline.gateway.broker import KafkaProduce
+from pipeline.gateway.request import anyone
+from pipeline.logs import Log
+from pipeline.operate.migrate import migrate
+from pipeline.runners.faust_runner import FaustRunner
+from pipeline.runners.follower import SnapFollower
+from pipeline.runners.ingest_runner import IngestRunner
+from pipeline.runners.sink_runner import SinkRunner
+from pipeline.runners.topics_admin import ensure_topics
+from pipeline.serve.app import application as pages
+from pipeline.serve.app import listen as serve
+from pipeline.sinks.clickhouse import Store
+from pipeline.sinks.connection import EMBEDDED
+from pipeline.sinks.prometheus import Exporter
+from pipeline.topology import STAGES, Setup, spec_of
+from pipeline.worker.parts import EVERYTHING, Part, ProcessOptions
+from pipeline.worker.readings import NoStore, ProcessReadings
+from schemas.topics import Stage
+
+log = Log("worker")
+
+Stop = Callable[[], Awaitable[object]]
+
+
+class Process:
+    """The parts that `options` names.
+
+    Attributes:
+        gateway_port, api_port: where it listens, once it has started; 0 where it does not.
+    """
+
+    def __init__(self, options: ProcessOptions) -> None:
+        self.options = options
+        self.gateway_port = self.api_port = 0
+        self._stages: dict[Stage, FaustRunner] = {}
+        self._ingest: IngestRunner | None = None
+        self._sink: SinkRunner | None = None
+        self._follower: SnapFollower | None = None
+        self._store: Store | None = None
+        self._failures: list[asyncio.Future[TrueupError]] = []
+        self._stops: list[Stop] = []  # in the order in which data flows
+        self._ready = False
+
+    # --- life
+
+    async def start(self) -> None:
+        """Returns when every part runs.
+
+        Raises:
+            TrueupError, OSError: whatever keeps a part from starting, after all of it is stopped again.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
+        options, runner = self.options, self.options.runner
+        made = await ensure_topics(
+            runner.brokers, runner.partitions, options.replication, dev_broker=runner.dev_broker
+        )
+        if made:
+            log.info("topics made", topics=",".join(made), partitions=runner.partitions)
+        await self._open_store()
+        await asyncio.gather(*(runner.start() for runner in self._runners()))  # each joins a group, which takes seconds
+        if Part.API in options.parts:
+            if not options.parts >= EVERYTHING:  # else it is the only worker, and owns all that could be followed
+                await self._start_follower()
+            await self._start_api()
+        if Part.GATEWAY in options.parts:
+            await self._start_gateway()
+        self._ready = True
+        log.info("started", parts=",".join(part for part in Part if part in options.parts))
+
+    async def _open_store(self) -> None:
+        """Opens the store, if this process has one; the embedded one is brought up to date, too."""
+        if not self.options.dsn:
+            return
+        store = self._store = Store.open(self.options.dsn)
+        if self.options.dsn.startswith(EMBEDDED):
+            Path(self.options.dsn.removeprefix(EMBEDDED)).mkdir(parents=True, exist_ok=True)
+            await store.in_thread(lambda: migrate(store))
+
+    def _runners(self) -> list[FaustRunner | IngestRunner | SinkRunner]:
+        """All runners of this process, made and not started; from now on they are stopped, and their failures heard."""
+        options = self.options
+        if Part.INGEST in options.parts:
+            self._ingest = IngestRunner(self._make_ingest(), options.runner)
+            self._stops.append(self._ingest.stop)
+        if Part.STAGES in options.parts:
+            setup = Setup(options.book, options.rules, options.runner.partitions, options.patience)
+            self._stages = {
+                spec.stage: FaustRunner(spec, setup, options.runner, options.breakpoints) for spec in STAGES
+            }
+            self._stops.append(self._stop_stages)
+        if Part.SINK in options.parts and self._store is not None:
+            self._sink = SinkRunner(self._store, options.runner)
+            self._stops.append(self._sink.stop)
+        ends = [runner for runner in (self._ingest, self._sink) if runner is not None]
+        runners = [*self._stages.values(), *ends]
+        self._failures += [runner.failed for runner in runners]
+        return runners
+
+    async def _stop_stages(self) -> bool:
+        return all(await asyncio.gather(*(stage.stop() for stage in self._stages.values())))
+
+    def _make_ingest(self) -> Ingest:
+        options = self.options
+        return Ingest(
+            options.runner.partitions,
+            options.rules,
+            options.conversation_keys,
+            options.tenant_from,
+            options.agent_sources,
+        )
+
+    async def _start_follower(self) -> None:
+        setup = Setup(self.options.book, self.options.rules, self.options.runner.partitions)
+        self._follower = SnapFollower(spec_of(Stage.MEASURE), setup, self.options.runner)
+        self._failures.append(self._follower.failed)
+        self._stops.append(self._follower.stop)
+        await self._follower.start()
+
+    async def _start_api(self) -> None:
+        options = self.options
+        readings = ProcessReadings(self._stages, self._ingest, self._sink, self._follower)
+        exporter = Exporter(readings, __version__, options.label_budget)
+        app = pages(exporter, readings, readings, self._store or NoStore(), options.rules, self._why_not_ready)
+        runner, self.api_port = await serve(app, options.host, options.api_port)
+        self._stops.append(runner.cleanup)
+        log.info("listening", for_="pages, metrics and API", host=options.host, port=self.api_port)
+
+    async def _start_gateway(self) -> None:
+        options = self.options
+        produce = KafkaProduce(",".join(options.runner.brokers))
+        await produce.start()
+        self._stops.insert(0, produce.stop)
+        authorize = bearer_tokens(options.tokens) if options.tokens else anyone
+
+        async def why_not_ready() -> str | None:
+            return self._why_not_ready()
+
+        app = application(produce, why_not_ready, authorize)
+        runner, self.gateway_port = await listen(
+            app, options.host, options.gateway_port, has_tokens=options.tokens is not None
+        )
+        self._stops.insert(0, runner.cleanup)
+        log.info("listening", for_="spans and outcomes", host=options.host, port=self.gateway_port)
+
+    def _why_not_ready(self) -> str | None:
+        if not self._ready:
+            return "not every part has started yet"
+        for stage, runner in self._stages.items():
+            if missing := runner.owned - runner.steps().keys():
+                return f"stage {stage} still restores partitions {', '.join(map(str, sorted(missing)))}"
+        return None
+
+    async def until_failure(self) -> TrueupError:
+        """Returns the first failure of a part."""
+        if not self._failures:
+            await asyncio.Event().wait()
+        done, _ = await asyncio.wait(self._failures, return_when=asyncio.FIRST_COMPLETED)
+        return next(iter(done)).result()
+
+    async def stop(self) -> bool:
+        """Stop every part in the order in which data flows, so that what was read is brought to its end.
+
+        Returns:
+            `False` when something did not end in time; then only the end of the process ends it.
+        """
+        self._ready = False
+        clean = True
+        while self._stops:
+            stop = self._stops.pop(0)
+            try:
+                clean = await stop() is not False and clean
+            except Exception as error:  # the others must be stopped all the same
+                log.error("a part did not stop", error)
+                clean = False
+        if self._store is not None:
+            await asyncio.to_thread(self._store.close)
+            self._store = None
+        return clean

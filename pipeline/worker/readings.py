@@ -1,0 +1,133 @@
+"""What a process has to say of itself: asked at every scrape and by the read API, kept nowhere.
+
+The rule this file keeps: `/metrics` speaks of what this worker owns now; the API speaks of all segments, so that for
+those of other workers it reads along in their checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from pipeline import metrics
+from pipeline.core.correlating.step import CorrelateStep
+from pipeline.core.judging.step import JudgeStep
+from pipeline.core.measuring.step import MeasureStep
+from pipeline.core.resolving.step import ResolveStep
+from pipeline.errors import StoreUnavailable
+from pipeline.runners.faust_runner import FaustRunner
+from pipeline.runners.follower import SnapFollower
+from pipeline.runners.ingest_runner import IngestRunner
+from pipeline.runners.sink_runner import SinkRunner
+from pipeline.sinks.conversation import Conversation
+from schemas.segment import RateReading
+from schemas.topics import Stage
+
+CUBES = ("system", "family")
+
+
+class NoStore:
+    """`serve.api.Reader` of a process without a store: such a worker's `dsn` names files that the sink's process owns."""
+
+    async def rates(
+        self, cube: str, window_start_ns: int, window_end_ns: int
+    ) -> list[tuple[dict[str, str], str, int, int]]:
+        raise StoreUnavailable("this process has no store: ask the sink's")
+
+    async def session(self, tenant: str, conversation: str) -> Conversation | None:
+        raise StoreUnavailable("this process has no store: ask the sink's")
+
+
+class ProcessReadings:
+    """`sinks.prometheus.Readings` of the runners of one process.
+
+    Args:
+        follower: of stage 5's checkpoints, where other workers own some of its partitions.
+    """
+
+    def __init__(
+        self,
+        stages: Mapping[Stage, FaustRunner],
+        ingest: IngestRunner | None,
+        sink: SinkRunner | None,
+        follower: SnapFollower | None,
+    ) -> None:
+        self._stages, self._ingest, self._sink, self._follower = stages, ingest, sink, follower
+
+    # --- of what is owned here
+
+    def rates(self) -> Iterable[RateReading]:
+        measure = self._stages.get(Stage.MEASURE)
+        for step in measure.steps().values() if measure else ():
+            if isinstance(step, MeasureStep):
+                yield from step.readings()
+
+    def records(self) -> Iterable[tuple[str, str, str, int]]:
+        for stage, counts in self._counts().items():
+            for (result, reason), n in sorted(counts.items()):
+                yield stage, str(result), reason, n
+
+    def _counts(self) -> dict[str, Counter[tuple[str, str]]]:
+        found = {stage.value: runner.statistics.records for stage, runner in self._stages.items()}
+        for runner in (self._ingest, self._sink):
+            if runner is not None:
+                found[runner.stage.value] = runner.statistics.records
+        return found
+
+    def watermarks(self) -> Iterable[tuple[str, int, int]]:
+        for stage, runner in self._stages.items():
+            for partition, watermark in sorted(runner.watermarks().items()):
+                yield stage.value, partition, watermark
+
+    def owned(self) -> Iterable[tuple[str, int]]:
+        for stage, runner in self._stages.items():
+            for partition in sorted(runner.steps()):
+                yield stage.value, partition
+
+    def partitions(self) -> Iterable[tuple[str, int]]:
+        for stage, runner in self._stages.items():
+            yield stage.value, runner.options.partitions
+
+    def caught_up(self) -> Iterable[tuple[str, str, int]]:
+        for stage, runner in self._stages.items():
+            yield stage.value, runner.spec.source.value, runner.statistics.caught_up_records
+
+    def gauges(self) -> Mapping[str, float]:
+        found: dict[str, float] = {}
+        if self._stages:
+            steps = [step for runner in self._stages.values() for step in runner.steps().values()]
+            judges = [step for step in steps if isinstance(step, JudgeStep)]
+            found[metrics.OPEN_SESSIONS.name] = sum(step.open_sessions() for step in judges)
+            found[metrics.UNRESOLVED_TRACES.name] = sum(
+                step.unresolved() for step in steps if isinstance(step, ResolveStep)
+            )
+            found[metrics.WAITING_OUTCOMES.name] = sum(
+                step.waiting_outcomes() for step in steps if isinstance(step, JudgeStep | CorrelateStep)
+            )
+        if self._sink is not None:
+            found[metrics.SINK_PENDING.name] = self._sink.pending
+        return found
+
+    # --- of everything, for the read API
+
+    def cubes(self) -> Sequence[str]:
+        return CUBES
+
+    async def all_rates(self) -> Iterable[RateReading]:
+        """The readings of every segment, whoever owns it."""
+        steps = dict(self._follower.steps()) if self._follower else {}
+        measure = self._stages.get(Stage.MEASURE)
+        steps.update(measure.steps() if measure else {})
+        return [
+            reading
+            for _, step in sorted(steps.items())
+            if isinstance(step, MeasureStep)
+            for reading in step.readings()
+        ]
+
+    def watermark(self) -> int:
+        """The lowest watermark of stage 5, ns; 0 while one partition has heard nothing."""
+        marks = dict(self._follower.watermarks()) if self._follower else {}
+        measure = self._stages.get(Stage.MEASURE)
+        marks.update(measure.watermarks() if measure else {})
+        return min(marks.values(), default=0)
