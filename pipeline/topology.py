@@ -24,7 +24,7 @@ from pipeline.core.resolving.step import ResolveStep
 from pipeline.core.timeline import Source, TimeRules
 from schemas.outcome import Addressed, Attached, OutcomeArrival
 from schemas.segment import Partial, PartialReset
-from schemas.span import SpanArrival, Stated, TraceGone, TraceSpans
+from schemas.span import Answer, Asked, SpanArrival, Stated, TraceGone, TraceSpans
 from schemas.topics import Stage, Topic
 
 
@@ -104,7 +104,7 @@ STAGES: tuple[StageSpec, ...] = (
         source=Topic.SPANS,
         snap=Topic.RESOLVE_SNAP,
         targets=(Topic.SESSION_EVENTS, Topic.CORRELATIONS),
-        record=SpanArrival,
+        record=SpanArrival | Asked | Answer,
         sources=_spans,
         make=_resolve,
     ),

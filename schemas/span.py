@@ -134,11 +134,13 @@ class Asked(msgspec.Struct, array_like=True, frozen=True, tag="q"):
 
     Args:
         trace_id: who asks.
+        at: when its trace started, ns.
         about: the trace asked about; empty when it asks for `response_id`.
     """
 
     tenant: str
     trace_id: bytes
+    at: int
     about: bytes = b""
     response_id: str = ""
 

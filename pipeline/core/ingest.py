@@ -196,7 +196,7 @@ class Ingest:
             stated = _stated(said) if said is not None and said.keys else ()
             arrival = SpanArrival(
                 tenant, trace_id, span_id, parent_id, start, end, record_time,
-                slim.ids, slim.kind not in IDLE, stated, _encode(slim),
+                slim.ids, slim.kind not in IDLE, stated, _encode(slim), slim.links, slim.response_id,
             )  # fmt: skip
             put = boxes.get(trace_id)
             if put is None:

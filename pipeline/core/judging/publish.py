@@ -89,7 +89,8 @@ class Publisher:
         document = as_json(verdict)
         key = f"{verdict.tenant}\0{verdict.conversation}\0{verdict.ordinal}".encode()
         self._outbox.send(Topic.VERDICTS, self._partition, Keyed(key, document))
-        for row in verdict_rows(verdict, self._guard.is_settled(verdict.end, watermark)):
+        bucket = verdict.end // self._rules.bucket * self._rules.bucket
+        for row in verdict_rows(verdict, bucket, self._guard.is_settled(verdict.end, watermark)):
             self._outbox.send(Topic.ROWS, self._partition, row)
         if changed is not None:
             self._outbox.send(Topic.ROWS, self._partition, revision_row(verdict, changed, document))

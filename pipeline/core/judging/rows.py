@@ -44,12 +44,12 @@ def _row(table: str, values: dict[str, Any]) -> Row:
     return Row(table, [values[column] for column in TABLES[table]])
 
 
-def verdict_rows(verdict: Verdict, settled: bool) -> Iterable[Row]:
-    """Rows of `verdicts` and `criteria`."""
+def verdict_rows(verdict: Verdict, bucket: int, settled: bool) -> Iterable[Row]:
+    """Rows of `verdicts` and `criteria`; `bucket` is the start of its cohort bucket, ns."""
     values = {name: getattr(verdict, name) for name in Verdict.__struct_fields__}
     values.update(
         is_deleted=int(verdict.deleted),
-        bucket=verdict.end,
+        bucket=bucket,
         contract_version=verdict.contract,
         completion=verdict.completion.value,
         input_tokens=verdict.tokens[0],

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from schemas.span import Span, SpanArrival, SpanFlag
+from pipeline.core.resolving.leads import Way, candidates, way_of
+from schemas.span import Answer, Span, SpanArrival, SpanFlag
 
 _decode_span = msgspec.msgpack.Decoder(Span).decode
 
@@ -23,6 +24,8 @@ class Head(msgspec.Struct, array_like=True, frozen=True):
     work: bool
     stated: tuple[tuple[str, str], ...]
     body: bytes
+    links: tuple[bytes, ...] = ()
+    response_id: str = ""
 
 
 class TraceState(msgspec.Struct, array_like=True):
@@ -32,7 +35,11 @@ class TraceState(msgspec.Struct, array_like=True):
         conversation: empty while it is held; `trace:<id>` when it went without an id.
         stamp: of its membership as last sent.
         first_end: the earliest span end: the trace waits for an id until `trace_timeout` after it.
-        idle: the time-out passed and it had no work: it opens no session, and holds nothing back.
+        waited: the time-out passed without an id: it goes where it leads, and holds nothing back.
+        way, told_start: where it leads (rule 5), and its start, as those who asked know them; None until it has spans.
+        lead: the end of its way, as stage 4 knows it.
+        asked: what it asked -> answers that are still to come; linked, shared: the answers; askers: who asked it, by
+            response id or (empty) by link.
         told: what the correlation keys were told last: (start, conversation); keys: those that were told.
         settled: span ids of a settled trace, 8 bytes each; its spans are gone. last_end: when it ended.
     """
@@ -43,15 +50,24 @@ class TraceState(msgspec.Struct, array_like=True):
     conversation: str = ""
     stamp: int = 0
     first_end: int = 0
-    idle: bool = False
+    waited: bool = False
     told: tuple[int, str] = (0, "")
     keys: list[tuple[str, str]] = []
     settled: list[bytes] | None = None
     last_end: int = 0
+    way: Way | None = None
+    told_start: int = 0
+    lead: bytes = b""
+    asked: dict[str, int] = {}
+    linked: dict[bytes, Answer] = {}
+    shared: dict[str, dict[bytes, Answer]] = {}
+    askers: list[tuple[bytes, str]] = []
 
     @property
     def held(self) -> bool:
-        return not self.conversation and not self.idle and self.settled is None
+        if self.settled is not None or not self.spans:
+            return False
+        return (not self.conversation and not self.waited) or (not self.stated_id() and any(self.asked.values()))
 
     @property
     def start(self) -> int:
@@ -67,10 +83,17 @@ class TraceState(msgspec.Struct, array_like=True):
     def has_work(self) -> bool:
         return any(head.work for head in self.spans.values())
 
-    @property
-    def pseudo(self) -> str:
-        """The conversation of a trace that leads nowhere (rule 5)."""
-        return f"trace:{self.trace_id.hex()}"
+    def links(self) -> set[bytes]:
+        return {link for head in self.spans.values() for link in head.links}
+
+    def responses(self) -> set[str]:
+        return {head.response_id for head in self.spans.values() if head.response_id}
+
+    def leads(self) -> Way:
+        """Where it leads by what is known now (rule 5)."""
+        start, own = self.start, self.stated_id()
+        choices = [] if own else candidates(self.trace_id, start, self.links(), self.linked, self.shared)
+        return way_of(self.trace_id, start, own, choices)
 
     def stated_id(self) -> str:
         """The conversation id on the span nearest the root (rule 4); empty when no span has one."""
@@ -104,6 +127,8 @@ def head_of(arrival: SpanArrival) -> Head:
         arrival.work,
         arrival.stated,
         arrival.body,
+        arrival.links,
+        arrival.response_id,
     )
 
 

@@ -3,8 +3,9 @@
 ```
 span --> known? a copy: the better one holds
      --> an id on any span of the trace --> its conversation; all that is held goes there
-     --> no id until `trace_timeout` after its first end --> trace:<id>, unattributed; without work: no_work
-an id that comes later, or nearer the root --> the trace moves: a tombstone to the old conversation, all to the new
+     --> no id: ask where its links and response ids lead; a conversation at their end is its own
+     --> nothing until `trace_timeout` after its first end --> trace:<id of the end>, unattributed; no work: no_work
+an id, a link or an answer that comes later --> the trace moves: a tombstone to the old conversation, all to the new
 ```
 What is sent is a function of the messages in log order: a replay after a crash sends the same, with higher stamps.
 """
@@ -17,15 +18,17 @@ from collections.abc import Sequence
 import msgspec
 
 from pipeline.core.effects import Changed, Outbox, Result, Versions
+from pipeline.core.resolving.asking import Asking
+from pipeline.core.resolving.leads import Way
+from pipeline.core.resolving.membership import Membership
 from pipeline.core.resolving.state import TraceState, better, head_of
 from pipeline.core.timeline import TimeRules
-from schemas.span import SpanArrival, Stated, TraceGone, TraceSpans
-from schemas.topics import Topic, partition_of
-from schemas.wire import DeadLetter, Keyed
+from schemas.span import Answer, Asked, SpanArrival
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_trace = msgspec.msgpack.Decoder(TraceState).decode
-TRACE_KEY = "trace_id"
+_decode_question = msgspec.msgpack.Decoder(tuple[str, str, list[bytes], int]).decode
+TRACE, QUESTION = b"t", b"q"
 
 
 class ResolveStep:
@@ -41,8 +44,11 @@ class ResolveStep:
         self.outbox, self.versions = Outbox(), Versions()
         self.traces: dict[bytes, TraceState] = {}
         self.watermark = 0
+        self._membership = Membership(partition, partitions, self.outbox, self.versions)
+        self._asking = Asking(partition, partitions, self.outbox, self.versions)
+        self._asked_at: dict[bytes, int] = {}
         self._timers: list[tuple[int, bytes]] = []
-        self._armed: set[bytes] = set()
+        self._armed: dict[bytes, int] = {}
         self._holding: list[tuple[int, bytes]] = []
         self._dirty: set[bytes] = set()
         self._gone: set[bytes] = set()
@@ -51,8 +57,16 @@ class ResolveStep:
     # -- restoring -----------------------------------------------------------------------------------------------------
 
     def load(self, key: bytes, state: bytes) -> None:
+        if key[:1] == QUESTION:
+            tenant, response_id, askers, asked_at = _decode_question(state)
+            self._asking.questions[tenant, response_id] = askers
+            self._asked_at[key] = asked_at
+            heapq.heappush(self._timers, (asked_at + self.rules.retention, key))
+            return
         trace = _decode_trace(state)
         self.traces[key] = trace
+        for response_id in trace.responses():
+            self._asking.who_has.setdefault((trace.tenant, response_id), set()).add(key)
         self._schedule(key, trace)
 
     def opened(self, watermark: int) -> None:
@@ -64,39 +78,63 @@ class ResolveStep:
 
     # -- input ---------------------------------------------------------------------------------------------------------
 
-    def apply(self, records: Sequence[SpanArrival]) -> None:
+    def apply(self, records: Sequence[SpanArrival | Asked | Answer]) -> None:
         fresh: dict[bytes, list[bytes]] = {}
         oldest = self.watermark - self.rules.retention
         for record in records:
-            if record.end < oldest:
-                self._refuse(record, "sealed", "a span that ended before the retention of outcomes")
+            if isinstance(record, Asked) and record.response_id:
+                self._take_question(record)
                 continue
-            key = record.tenant.encode() + b"\0" + record.trace_id
+            trace_id = record.about if isinstance(record, Asked) else record.trace_id
+            if isinstance(record, SpanArrival) and record.end < oldest:
+                self._membership.refuse(record, "sealed", "a span that ended before the retention of outcomes")
+                continue
+            key = TRACE + record.tenant.encode() + b"\0" + trace_id
             trace = self.traces.get(key)
             if trace is None:
-                trace = self.traces[key] = TraceState(record.tenant, record.trace_id, {}, first_end=record.end, keys=[])
+                first_end = record.end if isinstance(record, SpanArrival) else 0
+                trace = self.traces[key] = TraceState(record.tenant, trace_id, {}, first_end=first_end, keys=[])
+                trace.last_end = max(self.watermark, record.at if isinstance(record, Asked) else 0)
                 self._gone.discard(key)
-            if self._take(trace, record):
-                fresh.setdefault(key, []).append(record.span_id)
+            if isinstance(record, SpanArrival):
+                if self._take(key, trace, record):
+                    fresh.setdefault(key, []).append(record.span_id)
+            elif isinstance(record, Asked):
+                self._asking.answer_link(trace, record.trace_id)
+                fresh.setdefault(key, [])
+            else:
+                self._asking.hear(trace, record)
+                fresh.setdefault(key, [])
         for key, span_ids in fresh.items():
             trace = self.traces[key]
-            self._resolve(key, trace, span_ids)
+            if trace.spans and trace.settled is None:
+                self._resolve(key, trace, span_ids)
             self._schedule(key, trace)
             self._dirty.add(key)
 
-    def _take(self, trace: TraceState, record: SpanArrival) -> bool:
+    def _take_question(self, asked: Asked) -> None:
+        key = QUESTION + asked.tenant.encode() + b"\0" + asked.response_id.encode()
+        having = self._asking.who_has.get((asked.tenant, asked.response_id), ())
+        self._asking.answer_shared(asked, [self.traces[one] for one in sorted(having)])
+        self._dirty.update(having)
+        self._dirty.add(key)
+        self._gone.discard(key)
+        if key not in self._asked_at:
+            self._asked_at[key] = max(self.watermark, asked.at)
+            heapq.heappush(self._timers, (self._asked_at[key] + self.rules.retention, key))
+
+    def _take(self, key: bytes, trace: TraceState, record: SpanArrival) -> bool:
         """Whether the span, or this copy of it, is news."""
         known = trace.spans.get(record.span_id)
-        if trace.settled is not None and record.span_id in trace.settled:
-            self.outbox.count(Result.DROPPED, "duplicate")
+        if trace.settled is not None:
+            self._membership.take_late(trace, record)
             return False
         head = head_of(record)
-        if trace.settled is not None:
-            self._take_late(trace, record)
-            return False
+        if record.response_id:
+            self._asking.has(key, trace, record.response_id)
         if known is None:
+            trace.first_end = min(trace.first_end, record.end) if trace.spans else record.end
             trace.spans[record.span_id] = head
-            trace.first_end = min(trace.first_end, record.end)
             self.outbox.count(Result.USED, "span")
             return True
         self.outbox.count(Result.DROPPED, "duplicate")
@@ -108,101 +146,69 @@ class ResolveStep:
             self.outbox.count(Result.NOTED, "unequal_copy")
         return True
 
-    def _take_late(self, trace: TraceState, record: SpanArrival) -> None:
-        """A span unknown so far, of a trace whose spans are gone: stage 4 says whether it changes what is settled."""
-        assert trace.settled is not None
-        if not trace.conversation:
-            self._refuse(record, "settled", "a span of a trace without work that had settled when it came")
-            return
-        trace.settled.append(record.span_id)
-        self.outbox.count(Result.USED, "span")
-        partition = partition_of(self.partitions, trace.tenant, trace.conversation)
-        spans = [(record.span_id, record.record_time, record.body)]
-        late = TraceSpans(trace.tenant, trace.conversation, trace.trace_id, trace.stamp, spans)
-        self.outbox.send(Topic.SESSION_EVENTS, partition, late)
-        self._dirty.add(record.tenant.encode() + b"\0" + record.trace_id)
-
-    def _refuse(self, record: SpanArrival, why: str, detail: str) -> None:
-        self.outbox.count(Result.DEAD_LETTERED, why)
-        letter = DeadLetter(
-            why, detail, Topic.SPANS, self.partition, -1, len(record.body), record.record_time, record.tenant,
-            record.trace_id.hex(),
-        )  # fmt: skip
-        self.outbox.send(Topic.DEAD_LETTERS, self.partition, Keyed(Topic.SPANS.encode(), msgspec.json.encode(letter)))
-
     # -- where it belongs ----------------------------------------------------------------------------------------------
 
     def _resolve(self, key: bytes, trace: TraceState, fresh: Sequence[bytes]) -> None:
-        target = trace.stated_id() or trace.conversation
-        if not target and trace.idle and trace.has_work:
-            target = trace.pseudo
+        again = self._resent is not None and key not in self._resent
+        own = trace.stated_id()
+        if not own:
+            self._asking.ask(trace, again)
+        way = trace.leads()
+        if way != trace.way or trace.start != trace.told_start or again:
+            trace.way, trace.told_start = way, trace.start
+            self._asking.tell(trace)
         ids = {head.ids[0] for head in trace.spans.values() if head.ids}
         if len(ids) > 1 and any(trace.spans[one].ids for one in fresh):
             self.outbox.count(Result.NOTED, "id_conflict")
-        again = self._resent is not None and key not in self._resent
-        if target != trace.conversation or (again and target):
-            self._move(key, trace, target)
+        target = self._target(trace, way)
+        if target != trace.conversation or (target and (again or way.end != trace.lead)):
+            if self._resent is not None:
+                self._resent.add(key)
+            self._membership.move(trace, target, way, replaying=self._resent is not None)
         elif target:
-            self._send_spans(trace, fresh)
-            self._tell_keys(trace)
+            self._membership.send_spans(trace, fresh)
+            self._membership.tell_keys(trace)
 
-    def _move(self, key: bytes, trace: TraceState, target: str) -> None:
-        """Send the whole trace to `target`; whoever may hold it now is told that it is gone."""
-        trace.stamp = self.versions.next()
-        former = {trace.conversation}
-        if self._resent is not None:
-            self._resent.add(key)
-            former.add(trace.pseudo)  # a worker that died may have given up waiting, unheard
-        for conversation in sorted(former - {"", target}):
-            partition = partition_of(self.partitions, trace.tenant, conversation)
-            gone = TraceGone(trace.tenant, conversation, trace.trace_id, trace.stamp)
-            self.outbox.send(Topic.SESSION_EVENTS, partition, gone)
-        trace.conversation, trace.idle = target, False
-        self._send_spans(trace, list(trace.spans))
-        self._tell_keys(trace, again=True)
-
-    def _send_spans(self, trace: TraceState, span_ids: Sequence[bytes]) -> None:
-        spans = [(one, trace.spans[one].record_time, trace.spans[one].body) for one in span_ids]
-        partition = partition_of(self.partitions, trace.tenant, trace.conversation)
-        record = TraceSpans(trace.tenant, trace.conversation, trace.trace_id, trace.stamp, spans)
-        self.outbox.send(Topic.SESSION_EVENTS, partition, record)
-
-    def _tell_keys(self, trace: TraceState, again: bool = False) -> None:
-        """Tell the keys that the trace states, its own id among them, where it is and when it started."""
-        told = (trace.start, trace.conversation)
-        stated = {(TRACE_KEY, trace.trace_id.hex())} | {key for head in trace.spans.values() for key in head.stated}
-        news = stated if again or told != trace.told else stated - set(trace.keys)
-        dropped = set(trace.keys) - stated if again else set()
-        for name, value in sorted(news | dropped):
-            conversation = trace.conversation if (name, value) in stated else ""
-            record = Stated(trace.tenant, name, value, trace.trace_id, self.versions.next(), trace.start, conversation)
-            self.outbox.send(Topic.CORRELATIONS, partition_of(self.partitions, trace.tenant, name, value), record)
-        trace.told, trace.keys = told, sorted(stated)
+    def _target(self, trace: TraceState, way: Way) -> str:
+        """The conversation it belongs to now; empty while it waits, or has nothing to do with work."""
+        if way.attributed:
+            return way.conversation
+        if trace.waited and (trace.has_work or trace.askers or way.end != trace.trace_id):
+            return way.conversation
+        return ""
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
     def _schedule(self, key: bytes, trace: TraceState) -> None:
         if trace.held:
             heapq.heappush(self._holding, (trace.start, key))
-        if key not in self._armed:
-            self._armed.add(key)
-            heapq.heappush(self._timers, (self._due(trace), key))
+        due = self._due(trace)
+        if due < self._armed.get(key, due + 1):  # a later one is found out when the earlier one rings
+            self._armed[key] = due
+            heapq.heappush(self._timers, (due, key))
 
     def _due(self, trace: TraceState) -> int:
         """When to look again: the wait for an id ends, the sessions have settled, retention is over."""
-        if trace.held:
+        if trace.settled is not None or not trace.spans:
+            return trace.last_end + self.rules.retention
+        if not trace.conversation and not trace.waited:
             return trace.first_end + self.rules.trace_timeout
-        if trace.settled is None:
-            return trace.end + self.settles_after
-        return trace.last_end + self.rules.retention
+        return trace.end + self.settles_after
 
     def advance(self, watermark: int) -> None:
         if watermark <= self.watermark:
             return
         self.watermark = watermark
         while self._timers and self._timers[0][0] < watermark:
-            _, key = heapq.heappop(self._timers)
-            self._armed.discard(key)
+            due, key = heapq.heappop(self._timers)
+            if key[:1] == QUESTION:
+                tenant, _, response_id = key[1:].decode().partition("\0")
+                del self._asking.questions[tenant, response_id], self._asked_at[key]
+                self._gone.add(key)
+                continue
+            if self._armed.get(key) != due:
+                continue
+            del self._armed[key]
             trace = self.traces.get(key)
             if trace is None:
                 continue
@@ -213,20 +219,18 @@ class ResolveStep:
 
     def _look_at(self, key: bytes, trace: TraceState) -> None:
         self._dirty.add(key)
-        if trace.held:
-            if trace.has_work:
-                self._move(key, trace, trace.pseudo)
-            else:
-                trace.idle = True
-        elif trace.settled is None:
-            if not trace.conversation:
-                self.outbox.count(Result.DROPPED, "no_work", len(trace.spans))
-            trace.last_end = trace.end
-            trace.settled = sorted(trace.spans)
-            trace.spans = {}
-        else:
+        if trace.settled is not None or not trace.spans:
             del self.traces[key]
             self._gone.add(key)
+        elif not trace.conversation and not trace.waited:
+            trace.waited = True
+            self._resolve(key, trace, ())
+        else:
+            if not trace.conversation:
+                self.outbox.count(Result.DROPPED, "no_work", len(trace.spans))
+            self._asking.forget(key, trace)
+            trace.last_end, trace.settled = trace.end, sorted(trace.spans)
+            trace.spans, trace.linked, trace.shared, trace.asked = {}, {}, {}, {}
 
     def passes_on(self, watermark: int) -> int:
         """Not past the start of the oldest span that still waits for its conversation."""
@@ -244,7 +248,14 @@ class ResolveStep:
         """Nothing waits: what is sent is decided record by record."""
 
     def changed(self) -> Changed:
-        states = [(key, _encode(self.traces[key])) for key in self._dirty if key in self.traces]
+        states: list[tuple[bytes, bytes]] = []
+        for key in self._dirty:
+            if key in self.traces:
+                states.append((key, _encode(self.traces[key])))
+            elif key in self._asked_at:
+                tenant, _, response_id = key[1:].decode().partition("\0")
+                askers = self._asking.questions[tenant, response_id]
+                states.append((key, _encode((tenant, response_id, askers, self._asked_at[key]))))
         gone = list(self._gone)
         self._dirty, self._gone = set(), set()
         return Changed(states, gone)

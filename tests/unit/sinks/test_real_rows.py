@@ -68,13 +68,13 @@ def write(store: Store, rows: Iterable[Row], token: str) -> int:
     ids=["everything known", "nothing known"],
 )
 def test_no_row_of_a_verdict_is_refused(store: Store, verdict: Verdict) -> None:
-    rows = [*verdict_rows(verdict, settled=False), revision_row(verdict, ["completion"], as_json(verdict))]
+    rows = [*verdict_rows(verdict, 0, settled=False), revision_row(verdict, ["completion"], as_json(verdict))]
 
     assert write(store, rows, verdict.conversation) == 0
 
 
 def test_a_judged_session_is_read_back_as_it_was_judged(store: Store) -> None:
-    rows = [*verdict_rows(JUDGED, settled=True), revision_row(JUDGED, ["completion"], as_json(JUDGED))]
+    rows = [*verdict_rows(JUDGED, 0, settled=True), revision_row(JUDGED, ["completion"], as_json(JUDGED))]
     assert write(store, [*rows, step_row("c", SPAN, 1), outcome_row(ATTACHED, 1)], "back") == 0
 
     story: Any = asyncio.run(store.session("real", "c"))
@@ -108,7 +108,7 @@ def test_a_judged_session_is_read_back_as_it_was_judged(store: Store) -> None:
 def test_an_outcome_that_was_retracted_is_gone(store: Store) -> None:
     attached = Attached("real", "gone", "billing", "e", ("session", ""), 1, OUTCOME)
     retracted = Attached("real", "gone", "billing", "e", ("session", ""), 2, None)
-    rows = [*verdict_rows(Verdict("real", "gone", 1, start=T, end=T, as_of=T), settled=False)]
+    rows = [*verdict_rows(Verdict("real", "gone", 1, start=T, end=T, as_of=T), 0, settled=False)]
     assert write(store, [*rows, outcome_row(attached, 1), outcome_row(retracted, 2)], "gone") == 0
 
     story = asyncio.run(store.session("real", "gone"))

@@ -1,0 +1,81 @@
+"""What stage 2 tells the others of a trace: which conversation holds it, its spans, and the keys that it states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pipeline.core.effects import Outbox, Result, Versions
+from pipeline.core.resolving.leads import Way, pseudo
+from pipeline.core.resolving.state import TraceState
+from schemas.span import SpanArrival, Stated, TraceGone, TraceSpans
+from schemas.topics import Topic, partition_of
+from schemas.wire import DeadLetter, Keyed
+
+TRACE_KEY = "trace_id"
+
+
+class Membership:
+    """Writes to the step's outbox; keeps in the trace's state what was told."""
+
+    def __init__(self, partition: int, partitions: int, outbox: Outbox, versions: Versions) -> None:
+        self.partition, self.partitions, self.outbox, self.versions = partition, partitions, outbox, versions
+
+    def move(self, trace: TraceState, target: str, way: Way, replaying: bool) -> None:
+        """Send the whole trace to `target`; whoever may hold it now is told that it is gone."""
+        trace.stamp = self.versions.next()
+        former = {trace.conversation}
+        if replaying:
+            former.add(pseudo(trace.trace_id))  # a worker that died may have given up waiting, unheard
+        for conversation in sorted(former - {"", target}):
+            partition = partition_of(self.partitions, trace.tenant, conversation)
+            gone = TraceGone(trace.tenant, conversation, trace.trace_id, trace.stamp)
+            self.outbox.send(Topic.SESSION_EVENTS, partition, gone)
+        trace.conversation, trace.lead = target, way.end
+        if target:
+            self.send_spans(trace, list(trace.spans))
+        self.tell_keys(trace, again=True)
+
+    def send_spans(self, trace: TraceState, span_ids: Sequence[bytes]) -> None:
+        spans = [(one, trace.spans[one].record_time, trace.spans[one].body) for one in span_ids]
+        if spans:
+            partition = partition_of(self.partitions, trace.tenant, trace.conversation)
+            lead = b"" if trace.lead == trace.trace_id else trace.lead
+            record = TraceSpans(trace.tenant, trace.conversation, trace.trace_id, trace.stamp, spans, lead)
+            self.outbox.send(Topic.SESSION_EVENTS, partition, record)
+
+    def tell_keys(self, trace: TraceState, again: bool = False) -> None:
+        """Tell the keys that the trace states, its own id among them, where it is and when it started."""
+        told = (trace.start, trace.conversation)
+        stated = {(TRACE_KEY, trace.trace_id.hex())} | {key for head in trace.spans.values() for key in head.stated}
+        news = stated if again or told != trace.told else stated - set(trace.keys)
+        dropped = set(trace.keys) - stated if again else set()
+        for name, value in sorted(news | dropped):
+            conversation = trace.conversation if (name, value) in stated else ""
+            record = Stated(trace.tenant, name, value, trace.trace_id, self.versions.next(), trace.start, conversation)
+            self.outbox.send(Topic.CORRELATIONS, partition_of(self.partitions, trace.tenant, name, value), record)
+        trace.told, trace.keys = told, sorted(stated)
+
+    def take_late(self, trace: TraceState, record: SpanArrival) -> None:
+        """A span of a trace whose spans are gone: if it is news, stage 4 says whether it changes what is settled."""
+        assert trace.settled is not None
+        if record.span_id in trace.settled:
+            self.outbox.count(Result.DROPPED, "duplicate")
+            return
+        if not trace.conversation:
+            self.refuse(record, "settled", "a span of a trace without work that had settled when it came")
+            return
+        trace.settled.append(record.span_id)
+        self.outbox.count(Result.USED, "span")
+        partition = partition_of(self.partitions, trace.tenant, trace.conversation)
+        spans = [(record.span_id, record.record_time, record.body)]
+        late = TraceSpans(trace.tenant, trace.conversation, trace.trace_id, trace.stamp, spans, trace.lead)
+        self.outbox.send(Topic.SESSION_EVENTS, partition, late)
+
+    def refuse(self, record: SpanArrival, why: str, detail: str) -> None:
+        self.outbox.count(Result.DEAD_LETTERED, why)
+        trace_id = record.trace_id.hex()
+        size, came = len(record.body), record.record_time
+        letter = DeadLetter(why, detail, Topic.SPANS, self.partition, -1, size, came, record.tenant, trace_id)
+        self.outbox.send(Topic.DEAD_LETTERS, self.partition, Keyed(Topic.SPANS.encode(), msgspec.json.encode(letter)))
