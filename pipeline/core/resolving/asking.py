@@ -1,6 +1,6 @@
 """The questions that traces without an id ask one another, and the answers (RULES.md 5), within stage 2.
 
-A link is asked about at the linked trace's own partition; a response id at every partition, since nobody knows who has it.
+A link is asked about at the linked trace's own partition; a response id at every partition, as nobody knows who has it.
 Every question is answered at once, 'not seen' too, so that the asker knows when it need not wait any longer; later
 changes are told again. The loop carries no watermark.
 """

@@ -1,4 +1,4 @@
-"""Where a trace without an id leads (RULES.md 5): along its links and shared response ids, to a trace with an id or to an end.
+"""Where a trace without an id leads (RULES.md 5): along links and shared response ids, to an id or to an end.
 
 Each trace knows only its next step and what the next one says of the rest of the way; a change travels back along the
 chain. A trace that gets itself back as the earliest on its way has gone in a circle, and ends it.
