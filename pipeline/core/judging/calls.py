@@ -71,8 +71,9 @@ def _attempts(traces: Iterable[TraceView], contract: CompiledContract | None) ->
             if span.kind is Kind.HANDOFF and not _is_call(span, contract):
                 continue
             nested = trace.nested(span)
-            interrupted = any(one.control is Control.INTERRUPT for one in nested)
-            yield _Attempt(span, any(one.failed for one in nested), interrupted)
+            failed = any(one.failed for one in nested)
+            interrupted = not failed and any(one.control is Control.INTERRUPT for one in nested)
+            yield _Attempt(span, failed, interrupted)
 
 
 def _is_call(span: Span, contract: CompiledContract | None) -> bool:

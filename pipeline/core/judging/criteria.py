@@ -53,7 +53,8 @@ def judge_criterion(
     if answer is Truth.TRUE:
         since = _held_since(criterion.check, values, proof, limit, end)
         return verdict(Status.PASSED, Reason.MET, passed_at=since)
-    if criterion.fails_when is not None and criterion.fails_when.holds(now) is Truth.TRUE:
+    may_fail = terminal or criterion.deadline is not None  # without a deadline nothing false is decided while open
+    if may_fail and criterion.fails_when is not None and criterion.fails_when.holds(now) is Truth.TRUE:
         since = _held_since(criterion.fails_when, values, proof, limit, end)
         return verdict(Status.FAILED, Reason.FAILS_WHEN, failed_at=since)
     decided = watermark > limit if criterion.deadline is not None else terminal

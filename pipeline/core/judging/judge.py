@@ -120,9 +120,9 @@ def _claimed(case: Case, rules: TimeRules, watermark: int) -> str:
     session, contract = case.session, case.session.family.contract
     if session.claim is not None:
         return "explicit" if session.claim.value == "completed" else ""
-    if contract is None or not contract.assume_claim:
+    if contract is not None and not contract.assume_claim:
         return ""
-    quiet = max(rules.session_gap, contract.resume_window)
+    quiet = max(rules.session_gap, contract.resume_window if contract else rules.resume_window)
     last = session.last_run
     handed_over = any(one.state == "accepted" for one in case.handoffs)
     if watermark > case.end + quiet and last.is_answer and not last.error_at_end and not handed_over:
@@ -147,7 +147,7 @@ def _verdict(
         judge_criterion(one, case.values, proof, end, case.terminal, watermark)
         for one in (contract.criteria if contract else ())
     )
-    completion, completed_at = _completion(criteria, case)
+    completion, completed_at = _completion(criteria, case) if contract else (Completion.NONE, 0)
     verified, verified_at = _verified(criteria, completion, completed_at)
 
     escalations = proof.of(OutcomeKind.ESCALATION, horizon)
@@ -159,7 +159,9 @@ def _verdict(
     confirmed = bool(answers[-1].data["confirmed"]) if answers else None
     claim = session.claim.value if session.claim is not None else ""
     attempted = [max(end, one.event_time) for one in escalations]
-    attempted += [end] if case.handoffs or claim == "escalated" else []
+    attempted += [end] if case.handoffs else []
+    if session.claim is not None and claim == "escalated":
+        attempted.append(max(end, session.claim.time))
 
     eligible = (
         case.terminal
@@ -193,7 +195,7 @@ def _verdict(
         claimed_at=session.claim.time if session.claim is not None else end if case.claimed else 0,
         terminal=case.terminal,
         terminal_reason=_terminal_reason(case, bool(accepted)),
-        completion=completion if contract else Completion.NONE,
+        completion=completion,
         completed_at=completed_at,
         verified=verified,
         verified_at=verified_at,
@@ -241,7 +243,7 @@ def _completion(criteria: Sequence[CriterionVerdict], case: Case) -> tuple[Compl
     required = [one for one in criteria if one.required and one.status is not Status.NOT_APPLICABLE]
     if any(one.status in (Status.FAILED, Status.ERROR) for one in required):
         return Completion.INCOMPLETE, 0
-    if any(one.status is Status.PENDING for one in required) or not case.terminal:
+    if any(one.status is Status.PENDING for one in required):
         return Completion.PENDING, 0
     return Completion.COMPLETE, max([case.end, *(one.passed_at for one in required)])
 
@@ -283,7 +285,7 @@ def _moments(case: Case, verdict: Verdict, rules: TimeRules) -> list[int]:
     session, contract = case.session, case.session.family.contract
     grace = contract.closing_grace if contract else rules.closing_grace
     moments = [session.claim.time + grace if session.claim is not None else case.end + rules.session_gap]
-    if contract is not None and session.claim is None:
-        moments.append(case.end + max(rules.session_gap, contract.resume_window))
+    if session.claim is None:
+        moments.append(case.end + max(rules.session_gap, contract.resume_window if contract else rules.resume_window))
     moments += [one.deadline for one in verdict.criteria if one.deadline and one.status is Status.PENDING]
     return moments

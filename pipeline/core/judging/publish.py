@@ -66,7 +66,7 @@ class Publisher:
         before = _decode_verdict(known.verdict) if known.verdict else None
         judged = verdict.terminal or verdict.deleted or (before is not None and before.terminal)
         revision = known.revision + (1 if judged else 0)
-        changed = changes(before, verdict)
+        changed = changes(before if known.revision else None, verdict)
         sent = msgspec.structs.replace(
             verdict,
             version=self._versions.next(),

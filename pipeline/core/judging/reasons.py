@@ -10,7 +10,7 @@ def changes(before: Verdict | None, after: Verdict) -> list[str]:
     if before is None:
         if not after.terminal:
             return ["open"]
-        first = [f"ended: {after.terminal_reason}"]
+        first = [f"first judged: {after.terminal_reason}"]
         if after.completion is not Completion.NONE:
             first.append(f"completion {after.completion.value}")
         return first

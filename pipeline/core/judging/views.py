@@ -13,7 +13,6 @@ from pipeline.core.contracts.book import CompiledContract
 from schemas.span import Control, Kind, Span, SpanFlag
 
 ANSWERED = frozenset({"stop", "end_turn"})
-ASKED_FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool-calls", "tool_use", "function_call"})
 LEAVES = frozenset({Kind.TOOL, Kind.HANDOFF, Kind.INFERENCE})
 CALLS = frozenset({Kind.TOOL, Kind.HANDOFF})
 
@@ -201,38 +200,28 @@ class RunView:
         return last is not None and last.kind is Kind.INFERENCE and bool(ANSWERED & set(last.finish))
 
     @cached_property
-    def interrupt(self) -> Span | None:
-        """The interrupt after which no leaf starts, if there is one (rule 17)."""
-        stops = [span for span in self.spans if span.control is Control.INTERRUPT]
-        if not stops:
-            return None
-        last = max(stops, key=lambda span: (span.kind is Kind.TOOL, *ended_last(span)))
-        moment = max(span.end for span in stops)
-        return None if any(leaf.start > moment for leaf in self.leaves) else last
+    def interrupts(self) -> tuple[Span, ...]:
+        """The interrupted spans after whose end no leaf starts (rule 17)."""
+        latest = max((leaf.start for leaf in self.leaves), default=0)
+        return tuple(span for span in self.spans if span.control is Control.INTERRUPT and latest <= span.end)
 
     @cached_property
     def open_calls(self) -> bool:
         """Fewer outermost tool and hand-off spans started since its last model span than that asked for."""
-        models = [span for span in self.spans if span.kind is Kind.INFERENCE]
-        if not models:
-            return False
-        last = max(models, key=lambda span: (span.start, span.end, span.span_id))
-        asked = last.asked if last.asked >= 0 else int(bool(ASKED_FOR_TOOLS & set(last.finish)))
-        if not asked:
-            return False
+        last = max((span for span in self.spans if span.kind is Kind.INFERENCE), key=ended_last, default=None)
+        if last is None or last.asked <= 0:
+            return False  # where it does not say how many it asked for: none
         begun = sum(call.start >= last.start for trace in self.traces for call in trace.outermost_calls)
-        return begun < asked
+        return begun < last.asked
 
     @property
     def waits(self) -> bool:
-        return self.interrupt is not None or self.open_calls
+        return bool(self.interrupts) or self.open_calls
 
     def waits_for_person(self, contract: CompiledContract | None) -> bool:
         """An open tool approval waits for a person; an interrupt for the customer, unless it stops an approval tool."""
-        if self.open_calls:
-            return True
-        stopped = self.interrupt
-        return stopped is not None and contract is not None and stopped.tool in contract.approval_tools
+        approval = contract.approval_tools if contract is not None else frozenset()
+        return self.open_calls or any(one.kind is Kind.TOOL and one.tool in approval for one in self.interrupts)
 
     @cached_property
     def error_at_end(self) -> bool:
@@ -252,7 +241,7 @@ class RunView:
         last = self.last_leaf
         if last is not None:
             return last.kind is Kind.INFERENCE
-        return any(span.kind is Kind.AGENT for span in self.spans)
+        return all(span.kind is Kind.AGENT for trace in self.traces for span in trace.work)
 
 
 def runs_of(traces: Iterable[TraceView], session_gap: int) -> list[RunView]:
