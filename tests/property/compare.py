@@ -1,0 +1,125 @@
+"""A verdict and the oracle's session in the same words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.core.judging.rows import as_json
+from schemas.verdict import Verdict
+from tests.builders import settings
+from tests.oracle.counting import observed_rates
+from tests.oracle.model import OSession
+from tests.oracle.model import World as Answer
+from tests.oracle.world import judge_world
+from tests.property.contracts import ORACLE_CONTRACTS
+from tests.property.worlds import RULES, World
+
+SETTINGS = settings(RULES)
+SOURCES = {"none": "no_contract", "ambiguous": "ambiguous_contract"}
+OF_ONE_SENDING = ("version", "revision", "as_of", "reason")
+ONLY_IN_THE_ORACLE = frozenset({"claimed_completion_explicit", "claimed_completion_assumed"})
+
+Key = tuple[str, str, int]
+Said = dict[str, Any]
+
+
+def asked_oracle(world: World) -> Answer:
+    """The definitions on this world: all of it that no longer waits for an id."""
+    held = world.held
+    spans = [one for one in world.spans if one.trace_id not in held]
+    return judge_world(spans, world.outcomes, ORACLE_CONTRACTS, SETTINGS, world.reached)
+
+
+def expected(answer: Answer) -> dict[Key, Said]:
+    return {one.key: of_oracle(one) for one in answer.sessions}
+
+
+def of_oracle(one: OSession) -> Said:
+    def at_least_end(moment: int | None) -> int:
+        return 0 if moment is None else max(one.end, moment)
+
+    claimed = "assumed" if one.claim.assumed else "explicit" if one.claim.completed else ""
+    return {
+        "start": one.start,
+        "end": one.end,
+        "trace_ids": one.trace_ids,
+        "runs": one.runs,
+        "turns": one.turns,
+        "attributed": one.attributed,
+        "family": one.family or "",
+        "family_source": SOURCES.get(one.family_state, one.family_state),
+        "contract": f"{one.family}@{one.contract_version}" if one.contract_version is not None else "",
+        "claim": one.claim.value or "",
+        "claimed": claimed,
+        "claimed_at": one.claim.time or 0,
+        "terminal": one.terminal,
+        "terminal_reason": one.terminal_reason or "",
+        "completion": one.completion or "",
+        "completed_at": one.completed_at or 0,
+        "criteria": {name: (status, reason, at or 0) for name, (status, reason, at) in one.criteria.items()},
+        "verified": one.verified,
+        "verified_at": one.verified_at or 0,
+        "score": one.score,
+        "escalated": one.escalated,
+        "escalated_at": at_least_end(one.escalated_at),
+        "handoff_attempted": one.handoff_attempted,
+        "handoff_at": at_least_end(one.handoff_attempted_at),
+        "reopened": one.reopened,
+        "reopened_at": one.reopened_at or 0,
+        "reopens": max((ordinal for _, ordinal in one.reopens), default=0),
+        "follow_up": one.follow_up,
+        "confirmed": one.confirmed if one.answered else None,
+        "refused": one.refused,
+        "refused_claimed": one.refused_claimed,
+        "invalid": one.invalid,
+        "eligible": one.eligible,
+        "resolved": one.eligible and one.resolved,
+        "resolution_failed_at": at_least_end(one.resolution_failed_at),
+        "tool_calls": len(one.tools_ok) + len(one.tools_failed),
+        "tool_calls_ok": len(one.tools_ok),
+        "issues": tuple(sorted(one.issues)),
+        "tokens": (one.usage.input_tokens, one.usage.output_tokens, one.usage.cached_tokens),
+    }
+
+
+def of_verdict(one: Verdict) -> Said:
+    said = {name: getattr(one, name) for name in FIELDS}
+    said["criteria"] = {each.id: (each.status.value, each.reason.value, each.passed_at) for each in one.criteria}
+    said["completion"] = one.completion.value
+    return said
+
+
+FIELDS = tuple(of_oracle(OSession("", "", 1, 0, 0, True, None, "none", None)))
+
+
+def differences(ours: dict[Key, Said], theirs: dict[Key, Said]) -> list[str]:
+    """What differs, in words; first the pipeline's, then the oracle's."""
+    found = [f"only the pipeline has {key}" for key in ours.keys() - theirs.keys()]
+    found += [f"only the oracle has {key}" for key in theirs.keys() - ours.keys()]
+    for key in sorted(ours.keys() & theirs.keys()):
+        for name in FIELDS:
+            if ours[key][name] != theirs[key][name]:
+                found.append(f"{key[1]}#{key[2]} {name}: {ours[key][name]!r} != {theirs[key][name]!r}")
+    return found
+
+
+def document(one: Verdict) -> Said:
+    """The public document of a verdict, without what differs from one sending of it to the next."""
+    return without_sending(msgspec_json(one))
+
+
+def without_sending(document: Said) -> Said:
+    return {name: value for name, value in document.items() if name not in OF_ONE_SENDING}
+
+
+def msgspec_json(one: Verdict) -> Said:
+    import json
+
+    found: Said = json.loads(as_json(one))
+    return found
+
+
+def expected_rates(answer: Answer) -> dict[tuple[str, str], tuple[int, int]]:
+    """Of the sessions that have ended; rows without denominator are left out."""
+    found = observed_rates([one for one in answer.sessions if one.terminal])
+    return {key: (int(good), int(n)) for key, (good, n) in found.items() if n and key[1] not in ONLY_IN_THE_ORACLE}

@@ -1,0 +1,168 @@
+"""The whole pipeline behind stage 1, in one process, and what it shows to the outside."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+
+from pipeline.core.correlating.step import CorrelateStep
+from pipeline.core.judging.step import JudgeStep
+from pipeline.core.resolving.step import ResolveStep
+from pipeline.runners.local_runner import CrashPoint, LocalRunner
+from pipeline.topology import STAGES, Setup
+from schemas.envelope import Mark
+from schemas.rows import TABLES
+from schemas.topics import Stage, Topic, partition_of
+from schemas.verdict import Verdict
+from tests.builders import arrival, outcome_arrival
+from tests.oracle.model import OSpan
+from tests.property.contracts import BOOK
+from tests.property.delivery import Batch, Record
+from tests.property.worlds import RULES
+
+KEYED = tuple(spec.stage for spec in STAGES)
+Count = tuple[int, int]
+
+_decode_verdict = msgspec.msgpack.Decoder(Verdict).decode
+
+
+class Pipeline:
+    """Stages 2 to 5.
+
+    Args:
+        random: interleaves partitions, messages and cuts at random; without it in order.
+        crashes: the chance that some worker dies after a batch.
+    """
+
+    def __init__(self, partitions: int = 2, random: Random | None = None, crashes: float = 0.0) -> None:
+        self.partitions, self.random, self.crash_chance = partitions, random, crashes
+        self.runner = LocalRunner(STAGES, Setup(BOOK, RULES, partitions), partitions, shuffle=random)
+        self.crashes = 0
+
+    def run(self, batches: Iterable[Batch]) -> Pipeline:
+        for batch in batches:
+            self.feed(batch.records, batch.watermark)
+        return self.finish()
+
+    def finish(self) -> Pipeline:
+        self.runner.drain()
+        return self
+
+    def feed(self, records: Sequence[Record], watermark: int) -> None:
+        """Records and, behind them, the watermark; then all, some or none of the work that they make."""
+        boxes: dict[tuple[Topic, int], list[Any]] = {}
+        for record in records:
+            if isinstance(record, OSpan):
+                one = arrival(record)
+                at = Topic.SPANS, partition_of(self.partitions, one.tenant, one.trace_id)
+                boxes.setdefault(at, []).append(one)
+            else:
+                other = outcome_arrival(record)
+                key = other.outcome.tenant, *other.outcome.identity
+                boxes.setdefault((Topic.CORRELATIONS, partition_of(self.partitions, *key)), []).append(other)
+        for (topic, partition), box in boxes.items():
+            self.runner.feed_records(topic, partition, box)
+        for topic, source in ((Topic.SPANS, Topic.OTLP_SPANS), (Topic.CORRELATIONS, Topic.OUTCOMES)):
+            marks = [Mark(Stage.INGEST, source, 0, watermark, False)]
+            for partition in range(self.partitions):
+                self.runner.feed_records(topic, partition, [], marks)
+        if self.random is None:
+            self.runner.drain()
+            return
+        if self.random.random() < 0.4:
+            self.runner.drain()
+        for _ in range(self.random.randint(0, 6)):
+            self.runner.turn(self.random.choice(KEYED), self.random.randrange(self.partitions))
+        if self.random.random() < self.crash_chance:
+            self.crash()
+
+    def crash(self) -> None:
+        assert self.random is not None
+        for _ in range(self.random.randint(1, 3)):
+            stage, number = self.random.choice(KEYED), self.random.randrange(self.partitions)
+            self.runner.turn(stage, number, cut=False)
+            self.runner.crash(stage, number, self.random.choice(list(CrashPoint)))
+            self.crashes += 1
+
+    # -- what the stages hold ------------------------------------------------------------------------------------------
+
+    def judges(self) -> list[JudgeStep]:
+        return [step for step in self.runner.steps(Stage.JUDGE).values() if isinstance(step, JudgeStep)]
+
+    def correlators(self) -> list[CorrelateStep]:
+        return [step for step in self.runner.steps(Stage.CORRELATE).values() if isinstance(step, CorrelateStep)]
+
+    def resolvers(self) -> list[ResolveStep]:
+        return [step for step in self.runner.steps(Stage.RESOLVE).values() if isinstance(step, ResolveStep)]
+
+    def watermark(self) -> int:
+        """Of stage 4; the same in all its partitions."""
+        (found,) = set(self.runner.watermarks(Stage.JUDGE).values())
+        return found
+
+    def verdicts(self) -> dict[tuple[str, str, int], Verdict]:
+        """Every session as stage 4 holds it, by (tenant, conversation, ordinal)."""
+        found = {}
+        for step in self.judges():
+            for conversation in step.conversations.values():
+                for one in conversation.published:
+                    if one.verdict:
+                        verdict = _decode_verdict(one.verdict)
+                        found[verdict.tenant, verdict.conversation, verdict.ordinal] = verdict
+        return found
+
+    def waiting(self) -> int:
+        """What the gauges say: outcomes that no session claimed yet."""
+        return sum(step.waiting_outcomes() for step in [*self.correlators(), *self.judges()])
+
+    def count(self, stage: Stage, result: str, *reasons: str) -> int:
+        counts = self.runner.counts[stage].items()
+        return sum(n for (which, why), n in counts if which == result and (not reasons or why in reasons))
+
+    # -- what was sent -------------------------------------------------------------------------------------------------
+
+    def told(self) -> dict[tuple[str, str, int], dict[str, Any]]:
+        """What readers of `trueup.verdicts` see: of each session the document with the highest version."""
+        newest: dict[bytes, dict[str, Any]] = {}
+        for key, value in self.runner.verdicts():
+            document = json.loads(value or b"{}")
+            known = newest.get(key)
+            if known is None or document["version"] > known["version"]:
+                newest[key] = document
+        found = [one for one in newest.values() if not one["deleted"]]
+        return {(one["tenant"], one["conversation"], one["ordinal"]): one for one in found}
+
+    def versions(self) -> dict[bytes, list[int]]:
+        """The versions of each session's documents, in the order in which they were sent."""
+        found: dict[bytes, list[int]] = {}
+        for key, value in self.runner.verdicts():
+            found.setdefault(key, []).append(json.loads(value or b"{}")["version"])
+        return found
+
+    def rows(self, table: str, *key: str) -> list[dict[str, Any]]:
+        """A ClickHouse table as its readers see it: of each key the row with the highest version."""
+        newest: dict[str, dict[str, Any]] = {}
+        for values in self.runner.rows(table):
+            row = dict(zip(TABLES[table], values, strict=True))
+            of_row = repr([row[name] for name in key])
+            if of_row not in newest or row["version"] > newest[of_row]["version"]:
+                newest[of_row] = row
+        return [row for row in newest.values() if not row["is_deleted"]]
+
+    def rates(self) -> dict[tuple[str, str], Count]:
+        """(family, or "" for the system row; rate) -> (numerator, denominator), over all buckets; no zeros."""
+        found: Counter[tuple[str, str, bool]] = Counter()
+        for row in self.rows("segment_metrics", "cube", "dimensions", "rate", "bucket"):
+            family = row["dimensions"].get("family", "")
+            found[family, row["rate"], True] += row["numerator"]
+            found[family, row["rate"], False] += row["denominator"]
+        return {
+            (family, rate): (found[family, rate, True], n)
+            for (family, rate, good), n in found.items()
+            if not good and n
+        }
