@@ -14,14 +14,14 @@ PER_SECOND = "suffix: /s"
 
 
 def flow(y: int) -> list[timeseries.Panel | statetimeline.Panel]:
-    received = lines(
-        "Records received, by stage",
+    used = lines(
+        "Records used, by stage",
         "Records a second, by the clock and not by event time. All lines at zero: nothing arrives. One stage at zero "
-        "while those before it are not: it stands still. What becomes of them is beside.",
+        "while those before it are not: it stands still. What is not used is beside.",
         PER_SECOND,
         place(0, y, 8, 8),
     ).with_target(
-        over_time('sum by (stage) (rate(trueup_records_total{result="received"}[$__rate_interval]))', "{{stage}}")
+        over_time('sum by (stage) (rate(trueup_records_total{result="used"}[$__rate_interval]))', "{{stage}}")
     )
     reasons = (
         lines(
@@ -101,4 +101,4 @@ def flow(y: int) -> list[timeseries.Panel | statetimeline.Panel]:
         )
         .with_target(over_time(queries.alerts("max"), "{{alertname}}"))
     )
-    return [received, reasons, lag, held, healed, alerts]
+    return [used, reasons, lag, held, healed, alerts]
