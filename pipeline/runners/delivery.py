@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.errors import InputLost, InputRemade, NoProgress, SnapshotLost
+from pipeline.errors import InputLost, InputRemade, NoProgress
 from pipeline.logs import Log
 from pipeline.runners.checkpoint import Checkpoint, Cut, Fenced
-from pipeline.runners.messages import Incoming, MessageLog, Outgoing, envelopes
-from pipeline.runners.options import RunnerOptions, StageSpec, Statistics
+from pipeline.runners.messages import Incoming, MessageLog
+from pipeline.runners.options import RunnerOptions, StageSpec, Statistics, heartbeat_seconds
 from pipeline.runners.partition import Partition
+from pipeline.runners.restoring import restore
 
 log = Log("runners.delivery")
 
@@ -72,6 +73,7 @@ class LivePartition:
         self._moved = self._last_records = self._flushed = clock()
         self._told_caught_up = True
         self._heals = self._too_short = 0
+        self._fenced_at = 0.0
         self._first_heal = 0.0
 
     # --- opening
@@ -90,37 +92,11 @@ class LivePartition:
             self._opened.set()
 
     async def _restore(self) -> Partition:
-        began = time.perf_counter()
-        source, number = self.spec.source, self.number
-        replay = await self._checkpoint.open()
-        partition = self._make()
-        partition.restore(replay.states, replay.marker, self._checkpoint.restores, self._options.epoch)
-        first = await self._broker.begin(source, number)
-        if replay.marker is None:
-            if self._committed > first:
-                raise SnapshotLost(
-                    f"{self.spec.snap}[{number}] is empty, but the group has read {source} up to offset "
-                    f"{self._committed}: the topic was made anew; restore it, or reset the group's offsets and raise "
-                    "the epoch to publish everything again"
-                )
-            partition.applied = first - 1
-        elif first > partition.applied + 1:
-            raise InputLost(source, number, partition.applied, first)
-        [barrier] = await self._broker.append([Outgoing(source, number, None, envelopes([], [])[0])])
-        if barrier <= partition.applied:
-            raise InputRemade(source, number, partition.applied, barrier)
-        partition.wait_for(barrier)
+        partition = await restore(
+            self.spec, self.number, self._broker, self._checkpoint, self._make, self._committed, self._options.epoch
+        )
         self._told_caught_up = False
         self._statistics.restored += 1
-        log.info(
-            "partition restored",
-            stage=self.spec.stage,
-            partition=number,
-            keys=len(replay.states),
-            seconds=round(time.perf_counter() - began, 3),
-            input_continues_at=partition.applied + 1,
-            waiting=barrier - partition.applied - 1,
-        )
         return partition
 
     # --- feeding
@@ -136,6 +112,9 @@ class LivePartition:
     async def _deliver(self, delivered: Delivered) -> None:
         partition, message = self._the_partition, delivered.message
         self._heals = 0
+        if self.fenced:  # what is applied now would be thrown away
+            self._held.append(delivered.ack)
+            return
         if self._read_gaps and message.offset > partition.applied + 1:
             await self._read_directly(partition, message.offset)
         if message.offset <= partition.applied:
@@ -242,6 +221,11 @@ class LivePartition:
         return self._clock() - self._last_records >= QUIET_SECONDS
 
     @property
+    def may_reopen(self) -> bool:
+        """It was lost to another worker so long ago that the group would have told us, were it not ours again."""
+        return self.fenced and self._clock() - self._fenced_at > 2 * heartbeat_seconds(self._options)
+
+    @property
     def holds(self) -> bool:
         """Something waits for an acknowledgement."""
         return bool(self._held)
@@ -272,7 +256,7 @@ class LivePartition:
                     await self._checkpoint.write(cut, may_snapshot=not hurry)
                 except Fenced as fenced:
                     # Its input is not lost: the owner's applied offset decides, so the engine may as well forget it.
-                    self.fenced = True
+                    self.fenced, self._fenced_at = True, self._clock()
                     self._statistics.fenced += 1
                     log.warning("another worker owns the partition", stage=self.spec.stage, fenced=fenced)
                     self._acknowledge(held)

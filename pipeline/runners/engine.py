@@ -14,7 +14,7 @@ import faust
 
 from pipeline.runners.kafka_log import DEV_FETCH_WAIT_MS, FETCH_BYTES
 from pipeline.runners.messages import Incoming
-from pipeline.runners.options import RunnerOptions
+from pipeline.runners.options import RunnerOptions, heartbeat_seconds
 
 OnMessage = Callable[[Incoming, Callable[[], None]], Awaitable[None]]
 OnPartitions = Callable[[set[int]], None]
@@ -122,7 +122,7 @@ def _new_app(group: str, folder: Path, options: RunnerOptions) -> Any:
         consumer_max_fetch_size=FETCH_BYTES,
         broker_commit_interval=0.5,
         broker_session_timeout=options.session_timeout,
-        broker_heartbeat_interval=min(3.0, options.session_timeout / 6),
+        broker_heartbeat_interval=heartbeat_seconds(options),
         broker_request_timeout=30,
         broker_rebalance_timeout=20,
         consumer_auto_offset_reset="earliest",

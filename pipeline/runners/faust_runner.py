@@ -256,7 +256,7 @@ class FaustRunner:
 
     def _flush(self, hurry: bool) -> None:
         for number, live in self._live.items():
-            if live.fenced and number in self._owned and not hurry:
+            if live.may_reopen and number in self._owned and not hurry:
                 self._spawn(f"open {number}", live.open())
             elif live.holds or (number in self._owned and not hurry):
                 self._spawn(f"flush {number}", live.flush(hurry))

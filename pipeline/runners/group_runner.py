@@ -18,7 +18,7 @@ from pipeline.errors import GroupRefused, NoProgress, StageCrashed, TrueupError
 from pipeline.logs import Log
 from pipeline.runners.kafka_log import KafkaLog, consumer, message_of
 from pipeline.runners.messages import Incoming
-from pipeline.runners.options import RunnerOptions, Statistics
+from pipeline.runners.options import RunnerOptions, Statistics, heartbeat_seconds
 from pipeline.runners.topics_admin import check_session_timeout
 from schemas.topics import Stage
 
@@ -99,7 +99,7 @@ class GroupRunner:
             options.dev_broker,
             group_id=f"{options.group_prefix}-{self.stage}",
             session_timeout_ms=int(options.session_timeout * 1000),
-            heartbeat_interval_ms=int(options.session_timeout * 1000 / 6),
+            heartbeat_interval_ms=int(heartbeat_seconds(options) * 1000),
             max_poll_interval_ms=86_400_000,  # the sink may wait for its store; our own watchdog looks for stalls
         )
         self._consumer.subscribe(list(self.topics), listener=_Listener(self))

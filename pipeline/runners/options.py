@@ -111,6 +111,11 @@ class RunnerOptions:
     source_partitions: Mapping[Topic, int] = field(default_factory=dict)
 
 
+def heartbeat_seconds(options: RunnerOptions) -> float:
+    """How often a member tells its group that it lives: what it learns of a rebalance, it learns by that."""
+    return min(3.0, options.session_timeout / 6)
+
+
 class Statistics:
     """What a runner counts, for gauges and tests; only ever grows."""
 

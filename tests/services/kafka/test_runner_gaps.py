@@ -57,6 +57,11 @@ class Fleet:
         worker.terminate()
         self.leaving.append(worker)
 
+    def kill(self, index: int) -> None:
+        worker = self.running.pop(index)
+        worker.kill()
+        worker.wait()
+
     def end(self) -> None:
         for worker in [*self.running, *self.leaving]:
             worker.kill()
@@ -64,6 +69,10 @@ class Fleet:
 
     def said(self) -> str:
         return "".join(log.read_text() for log in self._folder.glob("worker-*.log"))
+
+    def said_by(self, number: int) -> str:
+        """What the worker that was started as the `number`th said, from 1."""
+        return (self._folder / f"worker-{number}.log").read_text()
 
 
 async def feed(log: KafkaLog) -> None:

@@ -172,6 +172,10 @@ def test_a_partition_that_another_worker_took_is_read_anew() -> None:
         await bench.live.flush()
         assert bench.statistics.fenced == 1
         assert bench.acked == [0, 1, 2]
+        await bench.deliver(3)
+        assert bench.step.totals == {"k": 3}
+        before, bench.now = bench.live.may_reopen, bench.now + OPTIONS.session_timeout
+        assert (before, bench.live.may_reopen) == (False, True)
         await bench.live.open()
         assert not bench.live.fenced
         assert bench.step.totals == {"k": 2}
