@@ -21,7 +21,6 @@ from pipeline.settings import load as load_settings
 EMBEDDED_PARTITIONS = 2
 EMBEDDED_CHECKPOINT_SECONDS = 0.25
 EMBEDDED_SESSION_SECONDS = 3.0  # a worker that was killed is missed so soon
-EMBEDDED_IDLE_SECONDS = 5.0
 PARTITIONS = 8
 CHECKPOINT_SECONDS = 1.0
 SESSION_SECONDS = 6.0  # Kafka refuses less by default
@@ -101,7 +100,6 @@ def runner_options(chosen: Settings, embedded: bool, name: str = "") -> RunnerOp
     def seconds(value: Any, of_embedded: float, otherwise: float) -> float:
         return value.total_seconds() if value is not None else of_embedded if embedded else otherwise
 
-    idle_after = chosen.idle_after if "idle_after" in chosen.model_fields_set or not embedded else None
     return RunnerOptions(
         brokers=chosen.brokers,
         partitions=chosen.partitions or (EMBEDDED_PARTITIONS if embedded else PARTITIONS),
@@ -111,5 +109,5 @@ def runner_options(chosen: Settings, embedded: bool, name: str = "") -> RunnerOp
         checkpoint_interval=seconds(chosen.checkpoint_interval, EMBEDDED_CHECKPOINT_SECONDS, CHECKPOINT_SECONDS),
         session_timeout=seconds(chosen.broker_session_timeout, EMBEDDED_SESSION_SECONDS, SESSION_SECONDS),
         heal_after=chosen.heal_after.total_seconds(),
-        idle_after=seconds(idle_after, EMBEDDED_IDLE_SECONDS, EMBEDDED_IDLE_SECONDS),
+        idle_after=chosen.idle_after.total_seconds(),
     )

@@ -25,8 +25,8 @@ from pipeline.simulation.world import World
 from schemas.topics import Topic
 
 LOOK_SECONDS = 0.25
-SHOW_SECONDS = 1.0
-SETTLE_LOOK_SECONDS = 0.5
+SHOW_SECONDS = 3.0  # each look takes the worker some time
+SETTLE_LOOK_SECONDS = 1.0  # longer than a worker keeps its rates
 STILL_SECONDS = 15.0  # without a change for so long, and not exact: it will not become so
 SETTLE_SECONDS = 120.0
 INPUTS = (Topic.OTLP_SPANS, Topic.OTLP_LOGS, Topic.OUTCOMES)

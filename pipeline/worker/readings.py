@@ -1,4 +1,4 @@
-"""What a process has to say of itself: asked at every scrape and by the read API, kept nowhere.
+"""What a process has to say of itself, at a scrape and to the read API; kept for a moment at most.
 
 The rule this file keeps: `/metrics` speaks of what this worker owns now; the API speaks of all segments, so that for
 those of other workers it reads along in their checkpoints.
@@ -6,6 +6,7 @@ those of other workers it reads along in their checkpoints.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,6 +25,7 @@ from schemas.segment import RateReading
 from schemas.topics import Stage
 
 CUBES = ("system", "family")
+KEPT_SECONDS = 0.5  # rates are dear to make, and a page asks for several cubes and windows at once
 
 
 class NoStore:
@@ -53,6 +55,8 @@ class ProcessReadings:
         follower: SnapFollower | None,
     ) -> None:
         self._stages, self._ingest, self._sink, self._follower = stages, ingest, sink, follower
+        self._rates: list[RateReading] = []
+        self._rates_until = 0.0
 
     # --- of what is owned here
 
@@ -115,15 +119,14 @@ class ProcessReadings:
 
     async def all_rates(self) -> Iterable[RateReading]:
         """The readings of every segment, whoever owns it."""
-        steps = dict(self._follower.steps()) if self._follower else {}
-        measure = self._stages.get(Stage.MEASURE)
-        steps.update(measure.steps() if measure else {})
-        return [
-            reading
-            for _, step in sorted(steps.items())
-            if isinstance(step, MeasureStep)
-            for reading in step.readings()
-        ]
+        if time.monotonic() >= self._rates_until:
+            steps = dict(self._follower.steps()) if self._follower else {}
+            measure = self._stages.get(Stage.MEASURE)
+            steps.update(measure.steps() if measure else {})
+            measures = [step for _, step in sorted(steps.items()) if isinstance(step, MeasureStep)]
+            self._rates = [reading for step in measures for reading in step.readings()]
+            self._rates_until = time.monotonic() + KEPT_SECONDS
+        return self._rates
 
     def watermark(self) -> int:
         """The lowest watermark of stage 5, ns; 0 while one partition has heard nothing."""
