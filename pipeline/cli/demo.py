@@ -28,6 +28,9 @@ from pipeline.simulation.world import World, build
 WORLDS = {"week": "sessions that ended between a day and a week ago, with all that came of them"}
 SESSIONS = 2000
 WIDTH = 110  # of tables where there is no terminal
+IDLE_AFTER = "1h"
+"""A world of last week ends with a record that says so. Were its spans called idle when a slow machine lets them wait,
+event time would go on to today with the outcomes, whose records are of today."""
 
 
 def demo(
@@ -66,7 +69,7 @@ def demo(
             arguments,
             kafka,
             workers,
-            worker_arguments=[*judging, *(["--preload", preload] if preload else [])],
+            worker_arguments=["--idle-after", IDLE_AFTER, *judging, *(["--preload", preload] if preload else [])],
         )
         with machine:
             kills = Kills(machine, kill_worker, seed, screen.say)

@@ -27,13 +27,20 @@ def worker(
     kill_at: Annotated[str, typer.Option("--kill-at", hidden=True)] = "",
     preload: Annotated[str, typer.Option("--preload", hidden=True)] = "",
     name: Annotated[str, typer.Option("--name", hidden=True)] = "",
+    idle_after: Annotated[str | None, typer.Option("--idle-after", hidden=True)] = None,
 ) -> None:
     """Runs a worker: as many as you like share the partitions of every stage.
 
     Example: TRUEUP_BROKERS=kafka-1:9092,kafka-2:9092 trueup worker --contracts ./contracts
     """
     chosen = settings(
-        config, brokers=brokers, contracts=contracts, data_dir=data_dir, worker_port=port, gateway_port=gateway_port
+        config,
+        brokers=brokers,
+        contracts=contracts,
+        data_dir=data_dir,
+        worker_port=port,
+        gateway_port=gateway_port,
+        idle_after=idle_after,
     )
     if preload:
         importlib.import_module(preload)
