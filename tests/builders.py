@@ -128,6 +128,7 @@ def arrival(one: OSpan) -> SpanArrival:
         asked=-1 if one.asked_tools is None else one.asked_tools,
         tokens=(one.input_tokens, one.output_tokens, one.cached_tokens),
         resource=dict(one.resource),  # type: ignore[arg-type]
+        links=tuple(sorted({bytes.fromhex(link) for link in one.links} - {bytes.fromhex(one.trace_id)})),
         said=None if said == Said() else said,
     )
     return SpanArrival(
@@ -142,6 +143,8 @@ def arrival(one: OSpan) -> SpanArrival:
         bool(work_spans([one])),
         tuple(sorted((name, value) for name, values in keys.items() for value in values)),
         _encode(slim),
+        slim.links,
+        slim.response_id,
     )
 
 

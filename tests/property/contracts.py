@@ -1,4 +1,4 @@
-"""Small contracts that between them use what a contract can say; their limits are those at which worlds place things."""
+"""Small contracts that between them use what a contract can say; worlds place things at their limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ wait_window: 6h
 closing_grace: 10m
 criteria:
   - {id: placed, check: "tools['place_order'].ok >= 1"}
-  - {id: settled, check: "evidence.settled == true", fails_when: "evidence.settled == false", trust: independent, deadline: 24h}
+  - id: settled
+    check: "evidence.settled == true"
+    fails_when: "evidence.settled == false"
+    trust: independent
+    deadline: 24h
   - {id: told, check: "state.told == true", required: false, weight: 0.5, applies: "tools['place_order'].calls > 0"}
 """
 
@@ -45,7 +49,12 @@ escalated_when: {tools: [escalate_to_human], handoffs: ["*_human"]}
 resume_window: 10m
 criteria:
   - {id: found, check: "state.found > 0", fails_when: "tools['search'].failed > 1"}
-  - {id: seen, check: "evidence.seen == true", trust: independent, required: false, deadline: 2h, applies: "state.found > 0"}
+  - id: seen
+    check: "evidence.seen == true"
+    trust: independent
+    required: false
+    deadline: 2h
+    applies: "state.found > 0"
 """
 
 ASK = """

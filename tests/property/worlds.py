@@ -45,6 +45,7 @@ STEPS: tuple[dict[str, Any], ...] = (
     {"kind": "inference", "finish_reasons": ("length",), "asked_tools": 2},
     {"kind": "inference", "failed": True},
     {"kind": "inference", "input_tokens": 7, "response_id": "r1"},
+    {"kind": "inference", "input_tokens": 7, "response_id": "r2"},
     {"kind": "embedding", "input_tokens": 2},
     {"kind": "agent", "agent": "second"},
     {"kind": "step"},
@@ -144,11 +145,15 @@ def worlds(draw: Draw, ids_known: bool = False) -> World:
     outcomes = _outcomes(draw, spans, rich)
     spans += _copies(draw, spans, rich)
     last = max(one.end for one in spans)
+    linked = any(one.links or one.response_id for one in spans)
     if draw(st.booleans()):
         watermark = last + 80 * HOUR + draw(st.sampled_from((0, 24 * HOUR)))
     else:
         watermark = draw(st.sampled_from(sorted({one.end for one in spans}))) + draw(moments)
-    return World(tuple(spans), tuple(outcomes), watermark)
+    world = World(tuple(spans), tuple(outcomes), watermark)
+    if linked and world.held:  # where it leads is not yet decided, so that nothing could be compared
+        world = replace(world, watermark=last + RULES.trace_timeout + 1)
+    return world
 
 
 def _conversation(draw: Draw, number: int, rich: bool, ids_known: bool) -> list[OSpan]:
@@ -180,6 +185,8 @@ def _trace(draw: Draw, number: int, name: str, start: int, ids_known: bool) -> l
     spans[0] = replace(spans[0], end=clock, record_time=clock + SECOND)
     if draw(st.integers(0, 7)) == 0:
         spans[0] = replace(spans[0], failed=True)
+    if draw(st.integers(0, 5)) == 0:
+        spans[-1] = replace(spans[-1], links=(trace_id(draw(st.sampled_from((number - 1, number + 1, 1, 11, 9999)))),))
     for saying, at in draw(st.lists(st.tuples(st.sampled_from(SAYINGS), st.integers(0, 5)), max_size=3)):
         spans[at % len(spans)] = replace(spans[at % len(spans)], **saying)
     return _with_ids(draw, spans, name, ids_known)

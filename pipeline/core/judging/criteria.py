@@ -59,8 +59,7 @@ def judge_criterion(
         return verdict(Status.FAILED, Reason.FAILS_WHEN, failed_at=since)
     decided = watermark > limit if criterion.deadline is not None else terminal
     if not decided:
-        reason = Reason.ERROR if answer is Truth.RAISED else Reason.WAITING
-        return verdict(Status.PENDING, reason)
+        return verdict(Status.PENDING, Reason.WAITING)
     if answer is Truth.RAISED:
         return verdict(Status.ERROR, Reason.ERROR, failed_at=limit)
     return verdict(Status.FAILED, _why_false(criterion, answer, now), failed_at=limit)

@@ -132,9 +132,9 @@ def usage_of(traces: Iterable[TraceView]) -> tuple[int, int, int]:
         for span in trace.spans:
             if span.kind is Kind.INFERENCE:
                 for up in trace.ancestors(span):
-                    if up.kind in (Kind.AGENT, Kind.TOOL, Kind.HANDOFF):
+                    if up.kind in (Kind.AGENT, Kind.TOOL):
                         break
-                    if up.kind is Kind.INFERENCE:
+                    if up.kind in (Kind.INFERENCE, Kind.EMBEDDING):
                         wrappers.add(up.span_id)
         for span in sorted(trace.spans, key=started_first):
             if span.kind not in (Kind.INFERENCE, Kind.EMBEDDING) or span.span_id in wrappers:

@@ -47,12 +47,14 @@ class Membership:
 
     def tell_keys(self, trace: TraceState, again: bool = False) -> None:
         """Tell the keys that the trace states, its own id among them, where it is and when it started."""
-        told = (trace.start, trace.conversation)
+        alone = not trace.askers and trace.lead in (b"", trace.trace_id)
+        home = "" if alone and not trace.has_work else trace.conversation  # without work it is in no session (rule 6)
+        told = (trace.start, home)
         stated = {(TRACE_KEY, trace.trace_id.hex())} | {key for head in trace.spans.values() for key in head.stated}
         news = stated if again or told != trace.told else stated - set(trace.keys)
         dropped = set(trace.keys) - stated if again else set()
         for name, value in sorted(news | dropped):
-            conversation = trace.conversation if (name, value) in stated else ""
+            conversation = home if (name, value) in stated else ""
             record = Stated(trace.tenant, name, value, trace.trace_id, self.versions.next(), trace.start, conversation)
             self.outbox.send(Topic.CORRELATIONS, partition_of(self.partitions, trace.tenant, name, value), record)
         trace.told, trace.keys = told, sorted(stated)

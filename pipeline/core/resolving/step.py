@@ -29,6 +29,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_trace = msgspec.msgpack.Decoder(TraceState).decode
 _decode_question = msgspec.msgpack.Decoder(tuple[str, str, list[bytes], int]).decode
 TRACE, QUESTION = b"t", b"q"
+NEVER = 2**63 - 1
 
 
 class ResolveStep:
@@ -142,6 +143,7 @@ class ResolveStep:
         if holds is known:
             return self._resent is not None
         trace.spans[record.span_id] = holds
+        trace.first_end = min(one.end for one in trace.spans.values())
         if holds.body != known.body:
             self.outbox.count(Result.NOTED, "unequal_copy")
         return True
@@ -150,6 +152,8 @@ class ResolveStep:
 
     def _resolve(self, key: bytes, trace: TraceState, fresh: Sequence[bytes]) -> None:
         again = self._resent is not None and key not in self._resent
+        if self._resent is not None:
+            self._resent.add(key)  # once: a trace that asked again at every answer would never stop asking
         own = trace.stated_id()
         if not own:
             self._asking.ask(trace, again)
@@ -162,8 +166,6 @@ class ResolveStep:
             self.outbox.count(Result.NOTED, "id_conflict")
         target = self._target(trace, way)
         if target != trace.conversation or (target and (again or way.end != trace.lead)):
-            if self._resent is not None:
-                self._resent.add(key)
             self._membership.move(trace, target, way, replaying=self._resent is not None)
         elif target:
             self._membership.send_spans(trace, fresh)
@@ -193,6 +195,8 @@ class ResolveStep:
             return trace.last_end + self.rules.retention
         if not trace.conversation and not trace.waited:
             return trace.first_end + self.rules.trace_timeout
+        if any(trace.asked.values()):
+            return NEVER  # an answer under way, which arms it again, may still move it
         return trace.end + self.settles_after
 
     def advance(self, watermark: int) -> None:
