@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
 
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.judging.boundaries import Session
 from pipeline.core.judging.state import Conversation
 from pipeline.core.timeline import TimeRules
 
-SpanKey = tuple[bytes, bytes]
-Fingerprint = tuple[int, int, frozenset[tuple[bytes, int]]]
+Fingerprint = tuple[int, int, frozenset[tuple[bytes, bytes]]]
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class FreshSpan(NamedTuple):
+    """A span that came since the conversation was last judged.
+
+    Args:
+        before: (record time, body) of the copy that it took the place of; None if the span was not known.
+        watermark: when it came: what was open then takes it, however far event time has gone on since.
+    """
+
+    trace_id: bytes
+    span_id: bytes
+    before: tuple[int, bytes] | None
+    watermark: int
 
 
 def settles_after(book: ContractBook, rules: TimeRules) -> int:
@@ -37,38 +54,48 @@ class SettledGuard:
         bucket_end = end // self._width * self._width + self._width
         return watermark > bucket_end + self._after
 
-    def applies(self, sessions: Iterable[Session], watermark: int) -> bool:
-        """Whether there is anything to refuse for: some session of the present cut is, or would be, settled."""
-        return any(self.is_settled(session.end, watermark) for session in sessions)
+    def applies(self, sessions: Iterable[Session], fresh: Iterable[FreshSpan]) -> bool:
+        """Whether there is anything to refuse for: some session of the present cut was, or would have been, settled."""
+        came = max((one.watermark for one in fresh), default=0)
+        return any(self.is_settled(session.end, came) for session in sessions)
 
     def refuse(
         self,
         conversation: Conversation,
-        fresh: Sequence[SpanKey],
+        fresh: Sequence[FreshSpan],
         recut: Callable[[Conversation], list[Session]],
-        watermark: int,
-    ) -> list[SpanKey]:
-        """Take the offending spans out again and return them; traces are tried in order of arrival."""
-        groups: dict[bytes, dict[bytes, tuple[int, bytes]]] = {}
-        for trace_id, span_id in fresh:
-            held = conversation.traces[trace_id].spans
-            if span_id in held:
-                groups.setdefault(trace_id, {})[span_id] = held.pop(span_id)
+    ) -> list[FreshSpan]:
+        """Take the offending spans out again and return them; what came of a trace together is tried together."""
+        groups: dict[tuple[bytes, int], dict[bytes, tuple[FreshSpan, tuple[int, bytes]]]] = {}
+        for one in reversed(fresh):
+            held = conversation.traces[one.trace_id].spans
+            if one.span_id in held:
+                groups.setdefault((one.trace_id, one.watermark), {})[one.span_id] = one, held[one.span_id]
+                _put_back(held, one)
         known = {_fingerprint(one): one for one in recut(conversation)}
-        refused: list[SpanKey] = []
-        for trace_id, spans in groups.items():
-            conversation.traces[trace_id].spans.update(spans)
+        refused: list[FreshSpan] = []
+        for (trace_id, watermark), spans in reversed(groups.items()):
+            held = conversation.traces[trace_id].spans
+            held.update({span_id: content for span_id, (_, content) in spans.items()})
             after = {_fingerprint(one): one for one in recut(conversation)}
             lost = [one for mark, one in known.items() if mark not in after and self.is_settled(one.end, watermark)]
             opened = [one for mark, one in after.items() if mark not in known and self.is_settled(one.end, watermark)]
             if lost or opened:
-                for span_id in spans:
-                    del conversation.traces[trace_id].spans[span_id]
-                refused.extend((trace_id, span_id) for span_id in spans)
+                for one, _ in spans.values():
+                    _put_back(held, one)
+                    refused.append(one)
             else:
                 known = after
         return refused
 
 
+def _put_back(held: dict[bytes, tuple[int, bytes]], one: FreshSpan) -> None:
+    """As it was before the span came."""
+    if one.before is None:
+        del held[one.span_id]
+    else:
+        held[one.span_id] = one.before
+
+
 def _fingerprint(session: Session) -> Fingerprint:
-    return session.start, session.end, frozenset((trace.trace_id, len(trace.spans)) for trace in session.traces)
+    return session.start, session.end, frozenset((trace.trace_id, _encode(trace.spans)) for trace in session.traces)

@@ -34,28 +34,18 @@ class Handoff:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class Attempt:
+    """One outermost span of a tool, and what the spans of that tool below it say."""
+
     span: Span
     failed: bool
     interrupted: bool
 
 
 def tool_calls(traces: Iterable[TraceView], contract: CompiledContract | None) -> list[ToolCall]:
-    """The calls by start (rule 22). A hand-off to a person by a tool is a call too, unless its name says hand-off."""
-    attempts = sorted(_attempts(traces, contract), key=lambda one: started_first(one.span))
-    by_call: dict[tuple[str, str], list[_Attempt]] = {}
-    calls: list[list[_Attempt]] = []
-    for attempt in attempts:
-        key = (attempt.span.call_id, attempt.span.tool)
-        open_call = by_call.get(key) if attempt.span.call_id else None
-        if open_call is not None and (open_call[-1].interrupted or open_call[-1].failed):
-            open_call.append(attempt)
-            continue
-        calls.append([attempt])
-        if attempt.span.call_id:
-            by_call[key] = calls[-1]
+    """The calls by start (rule 22); one that was only ever interrupted is none."""
     found = []
-    for tries in calls:
+    for tries in attempts_by_call(traces, contract):
         decided = [one for one in tries if not one.interrupted]
         if decided:
             last = decided[-1]
@@ -65,7 +55,27 @@ def tool_calls(traces: Iterable[TraceView], contract: CompiledContract | None) -
     return found
 
 
-def _attempts(traces: Iterable[TraceView], contract: CompiledContract | None) -> Iterable[_Attempt]:
+def attempts_by_call(traces: Iterable[TraceView], contract: CompiledContract | None) -> list[list[Attempt]]:
+    """The attempts of each call, both by start (rule 22).
+
+    A hand-off to a person by a tool is a call too, unless its name says hand-off.
+    """
+    attempts = sorted(_attempts(traces, contract), key=lambda one: started_first(one.span))
+    by_call: dict[tuple[str, str], list[Attempt]] = {}
+    calls: list[list[Attempt]] = []
+    for attempt in attempts:
+        key = (attempt.span.call_id, attempt.span.tool)
+        open_call = by_call.get(key) if attempt.span.call_id else None
+        if open_call is not None and (open_call[-1].interrupted or open_call[-1].failed):
+            open_call.append(attempt)
+            continue
+        calls.append([attempt])
+        if attempt.span.call_id:
+            by_call[key] = calls[-1]
+    return calls
+
+
+def _attempts(traces: Iterable[TraceView], contract: CompiledContract | None) -> Iterable[Attempt]:
     for trace in traces:
         for span in trace.outermost_calls:
             if span.kind is Kind.HANDOFF and not _is_call(span, contract):
@@ -73,7 +83,7 @@ def _attempts(traces: Iterable[TraceView], contract: CompiledContract | None) ->
             nested = trace.nested(span)
             failed = any(one.failed for one in nested)
             interrupted = not failed and any(one.control is Control.INTERRUPT for one in nested)
-            yield _Attempt(span, failed, interrupted)
+            yield Attempt(span, failed, interrupted)
 
 
 def _is_call(span: Span, contract: CompiledContract | None) -> bool:

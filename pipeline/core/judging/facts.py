@@ -121,11 +121,20 @@ def distinct_resources(spans: Iterable[Span]) -> list[Mapping[str, Value]]:
 
 
 def usage_of(traces: Iterable[TraceView]) -> tuple[int, int, int]:
-    """Input, output and cached input tokens, each call once (DESIGN.md section 4, Usage).
+    """Input, output and cached input tokens, each call once (DESIGN.md section 4, Usage)."""
+    total = [0, 0, 0]
+    for span in calls_once(traces):
+        for index in range(3):
+            total[index] += span.tokens[index]
+    return total[0], total[1], total[2]
+
+
+def calls_once(traces: Iterable[TraceView]) -> list[Span]:
+    """Model and embedding spans, each call once.
 
     A model span with a model span below it and no agent or tool between is a wrapper; equal response ids are one call.
     """
-    total = [0, 0, 0]
+    found: list[Span] = []
     seen: set[str] = set()
     for trace in traces:
         wrappers: set[bytes] = set()
@@ -143,6 +152,5 @@ def usage_of(traces: Iterable[TraceView]) -> tuple[int, int, int]:
                 if span.response_id in seen:
                     continue
                 seen.add(span.response_id)
-            for index in range(3):
-                total[index] += span.tokens[index]
-    return total[0], total[1], total[2]
+            found.append(span)
+    return found

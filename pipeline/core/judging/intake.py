@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.core.judging.accept import SpanKey
+from pipeline.core.judging.accept import FreshSpan
 from pipeline.core.judging.state import Conversation, HeldOutcome, HeldTrace
 from schemas.outcome import Attached
 from schemas.span import TraceGone, TraceSpans
@@ -17,16 +17,15 @@ class Taken:
     Args:
         cause: for the reason of the next revision; empty where nothing is news.
         fresh: spans that were not known, or of which a better copy came.
-        used, repeated: spans by fate.
+        repeated: spans of which a copy was known.
     """
 
     cause: str = ""
-    fresh: tuple[SpanKey, ...] = ()
-    used: int = 0
+    fresh: tuple[FreshSpan, ...] = ()
     repeated: int = 0
 
 
-def take_spans(conversation: Conversation, record: TraceSpans) -> Taken | None:
+def take_spans(conversation: Conversation, record: TraceSpans, watermark: int) -> Taken | None:
     """Add spans of a trace; None when the trace has meanwhile gone elsewhere."""
     held = conversation.traces.get(record.trace_id)
     if held is None:
@@ -36,17 +35,17 @@ def take_spans(conversation: Conversation, record: TraceSpans) -> Taken | None:
     if record.stamp >= held.stamp and record.lead != held.lead:
         held.lead = record.lead
     held.stamp, held.gone = max(held.stamp, record.stamp), False
-    fresh: list[SpanKey] = []
-    used = 0
+    fresh: list[FreshSpan] = []
+    repeated = 0
     for span_id, record_time, body in record.spans:
         before = held.spans.get(span_id)
+        repeated += before is not None
         if before is not None and before[1] == body:
             held.spans[span_id] = (min(record_time, before[0]), body)
             continue
         held.spans[span_id] = (record_time, body)  # stage 2 chose the better copy (rule 1)
-        fresh.append((record.trace_id, span_id))
-        used += before is None
-    return Taken("spans arrived" if fresh else "", tuple(fresh), used, len(record.spans) - len(fresh))
+        fresh.append(FreshSpan(record.trace_id, span_id, before, watermark))
+    return Taken("spans arrived" if fresh else "", tuple(fresh), repeated)
 
 
 def drop_trace(conversation: Conversation, record: TraceGone) -> Taken | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
@@ -9,7 +10,7 @@ import msgspec
 
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Outbox, Result, Versions
-from pipeline.core.judging.accept import SettledGuard, SpanKey
+from pipeline.core.judging.accept import FreshSpan, SettledGuard
 from pipeline.core.judging.fold import Fold, contribution
 from pipeline.core.judging.reasons import changes, reason
 from pipeline.core.judging.rows import as_json, outcome_row, revision_row, step_row, verdict_rows
@@ -106,8 +107,8 @@ class Publisher:
                 verdict = Verdict(conversation.tenant, conversation.name, index + 1, deleted=True, revision=revision)
             self._send(msgspec.structs.replace(verdict, version=self._versions.next()), None, 0)
 
-    def steps(self, conversation: Conversation, spans: Iterable[SpanKey]) -> None:
-        for trace_id, span_id in spans:
+    def steps(self, conversation: Conversation, spans: Iterable[FreshSpan]) -> None:
+        for trace_id, span_id, *_ in spans:
             held = conversation.traces.get(trace_id)
             if held is not None and span_id in held.spans:
                 span = _decode_span(held.spans[span_id][1])
@@ -124,12 +125,10 @@ class Publisher:
             partial = self._fold.partial(key, self._rules.bucket, self._partition, self._versions.next())
             self._outbox.send(Topic.PARTIALS, target, partial)
 
-    def settled(self, conversation: Conversation, refused: Sequence[SpanKey]) -> None:
-        """Spans that came after their session had settled."""
-        self._outbox.count(Result.DEAD_LETTERED, "settled", len(refused))
-        by_trace: dict[bytes, int] = {}
-        for trace_id, _ in refused:
-            by_trace[trace_id] = by_trace.get(trace_id, 0) + 1
+    def settled(self, conversation: Conversation, refused: Sequence[FreshSpan]) -> None:
+        """Spans that came after their session had settled; another copy of a known one is a duplicate, no loss."""
+        by_trace = Counter(one.trace_id for one in refused if one.before is None)
+        self._outbox.count(Result.DEAD_LETTERED, "settled", by_trace.total())
         for trace_id, n in by_trace.items():
             detail = f"{n} spans of a trace whose session had settled when they came"
             self._dead_letter(conversation.tenant, "settled", detail, trace_id.hex())

@@ -16,7 +16,7 @@ import msgspec
 
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Changed, Outbox, Result, Versions
-from pipeline.core.judging.accept import SettledGuard
+from pipeline.core.judging.accept import FreshSpan, SettledGuard
 from pipeline.core.judging.boundaries import cut
 from pipeline.core.judging.fold import Fold
 from pipeline.core.judging.intake import Taken, drop_trace, take_outcome, take_spans
@@ -67,7 +67,7 @@ class JudgeStep:
         self._timers: list[tuple[int, bytes]] = []
         self._touched: dict[bytes, int] = {}
         self._seen: dict[tuple[bytes, bytes], TraceView] = {}
-        self._fresh: dict[bytes, list[tuple[bytes, bytes]]] = {}
+        self._fresh: dict[bytes, list[FreshSpan]] = {}
         self._dirty: set[bytes] = set()
         self._gone: set[bytes] = set()
         self._replayed: set[bytes] | None = None
@@ -121,7 +121,9 @@ class JudgeStep:
                 )
                 self._gone.discard(key)
             if isinstance(record, TraceSpans):
-                taken = take_spans(conversation, record)
+                taken = take_spans(conversation, record, self.watermark)
+                if taken is None:
+                    self.outbox.count(Result.DROPPED, "moved", len(record.spans))
             elif isinstance(record, TraceGone):
                 taken = drop_trace(conversation, record)
             else:
@@ -135,7 +137,6 @@ class JudgeStep:
     ) -> None:
         if not isinstance(record, Attached):
             self._seen.pop((key, record.trace_id), None)
-            self.outbox.count(Result.USED, "span", taken.used)
             self.outbox.count(Result.DROPPED, "repeated", taken.repeated)
         if taken.fresh:
             self._fresh.setdefault(key, []).extend(taken.fresh)
@@ -189,18 +190,18 @@ class JudgeStep:
         fresh = self._fresh.pop(key, [])
         views = self._views(key, conversation)
         sessions = cut(views, self.book, self.rules)
-        if fresh and self._guard.applies(sessions, self.watermark):
+        if fresh and self._guard.applies(sessions, fresh):
             refused = self._guard.refuse(
                 conversation,
                 fresh,
                 lambda one: cut(self._views(key, one, anew=True), self.book, self.rules),
-                self.watermark,
             )
             if refused:
                 self._publisher.settled(conversation, refused)
                 fresh = [one for one in fresh if one not in refused]
                 views = self._views(key, conversation, anew=True)
                 sessions = cut(views, self.book, self.rules)
+        self.outbox.count(Result.USED, "span", sum(one.before is None for one in fresh))
         outcomes = {
             (newest.source, newest.event_id): (newest, held.vias())
             for held in conversation.outcomes.values()

@@ -118,10 +118,13 @@ class TraceView:
 
     @cached_property
     def outermost_calls(self) -> tuple[Span, ...]:
-        """Tool and hand-off spans without a span of the same kind and tool name above them, by start."""
+        """Tool and hand-off spans without a span of the same kind and tool name above them, by start.
+
+        A request that waits for an approval is no call yet.
+        """
         found = []
         for span in self.spans:
-            if span.kind in CALLS and not any(
+            if span.kind in CALLS and not span.requested and not any(
                 up.kind is span.kind and up.tool == span.tool for up in self.ancestors(span)
             ):
                 found.append(span)

@@ -200,9 +200,9 @@ class ResolveStep:
         return trace.end + self.settles_after
 
     def advance(self, watermark: int) -> None:
-        if watermark <= self.watermark:
+        if watermark < self.watermark:
             return
-        self.watermark = watermark
+        self.watermark = watermark  # the same again, too: what came since may be due already
         while self._timers and self._timers[0][0] < watermark:
             due, key = heapq.heappop(self._timers)
             if key[:1] == QUESTION:
