@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
 import msgspec
 from hypothesis import event, given, settings
@@ -83,8 +84,8 @@ class Machine:
     def __init__(self, chance):
         self.chance = chance
         self.steps = [ResolveStep(p, PARTITIONS, RULES, 3 * DAY) for p in range(PARTITIONS)]
-        self.queues = [[] for _ in range(PARTITIONS)]
-        self.held = {}
+        self.queues: list[list[Any]] = [[] for _ in range(PARTITIONS)]
+        self.held: dict[tuple[str, str], tuple[int, bytes | None]] = {}
         for step in self.steps:
             step.opened(0)
             step.caught_up()
