@@ -27,7 +27,7 @@ from schemas.topics import Topic
 LOOK_SECONDS = 0.25
 SHOW_SECONDS = 3.0  # each look takes the worker some time
 SETTLE_LOOK_SECONDS = 1.0  # longer than a worker keeps its rates
-STILL_SECONDS = 15.0  # without a change for so long, and not exact: it will not become so
+STILL_SECONDS = 20.0  # without a change for so long, and not exact: it will not become so
 SETTLE_SECONDS = 120.0
 INPUTS = (Topic.OTLP_SPANS, Topic.OTLP_LOGS, Topic.OUTCOMES)
 
@@ -85,7 +85,7 @@ def play(machine: Machine, world: World, screen: Screen, disturb: Disturb) -> Pl
     sender = Sender(world, machine.gateway_port)
     shown = began
     while disturb(sender.share) or sender.busy:
-        machine.look_after()
+        _look_after(machine, screen)
         if time.monotonic() - shown >= SHOW_SECONDS:
             screen.show("sending", sender.share, _now(pages))
             shown = time.monotonic()
@@ -114,7 +114,7 @@ def _settle(machine: Machine, world: World, screen: Screen, pages: Pages) -> Com
     before: dict[str, Counts] | None = None
     moved = time.monotonic()
     while True:
-        machine.look_after()
+        _look_after(machine, screen)
         measured: dict[str, Counts] = {}
         for name, read in pages.sources().items():
             try:
@@ -133,6 +133,13 @@ def _settle(machine: Machine, world: World, screen: Screen, pages: Pages) -> Com
         before = measured
         screen.show("settling", 1.0, next(iter(measured.values())))
         time.sleep(SETTLE_LOOK_SECONDS)
+
+
+def _look_after(machine: Machine, screen: Screen) -> None:
+    before = len(machine.restarts)
+    machine.look_after()
+    for why in machine.restarts[before:]:
+        screen.say(f"restarted: {why}")
 
 
 def _now(pages: Pages) -> Counts:

@@ -17,6 +17,7 @@ from pipeline.embedded.children import Child, ChildEnded
 from pipeline.embedded.ports import check_free, free_port
 
 READY_SECONDS = 90.0
+MOST_RESTARTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,12 @@ class Machine:
         self._arguments, self._worker_arguments = list(arguments), list(worker_arguments)
         self._broker = None if brokers else Broker()
         self._wanted_ports = gateway_port, worker_port
-        self._workers_wanted = workers
+        self._workers_wanted, self._made = workers, 0
         self.gateway_port = self.store_port = 0
         self.workers: list[Child] = []
         self.worker_ports: list[int] = []
         self._others: list[Child] = []
+        self.restarts: list[str] = []  # why each was needed
 
     @property
     def dev_broker(self) -> bool:
@@ -108,18 +110,20 @@ class Machine:
 
     def add_worker(self, port: int = 0, more: Sequence[str] = ()) -> Child:
         """One more worker; it is started, and not yet waited for."""
-        port, number = port or free_port(), len(self.workers) + 1
-        arguments = ["worker", "--port", str(port), "--name", f"worker-{number}", *self._data_dir]
+        self._made += 1
+        port, name = port or free_port(), f"worker-{self._made}"
+        arguments = ["worker", "--port", str(port), "--name", name, *self._data_dir]
         if self._broker is not None:
             arguments += ["--embedded", "--gateway-port", str(self.gateway_port)]
-        child = self._child(f"worker-{number}", port, [*arguments, *self._worker_arguments])
+        child = self._child(name, port, [*arguments, *self._worker_arguments])
         self.workers.append(child)
         self.worker_ports.append(port)
         child.start(more)
         return child
 
     def remove_worker(self, child: Child) -> None:
-        """A worker that has left for good: nobody asks it any more."""
+        """Stop a worker for good: nobody asks it any more."""
+        child.stop()
         index = self.workers.index(child)
         del self.workers[index], self.worker_ports[index]
 
@@ -132,14 +136,20 @@ class Machine:
         log = self.folder / "logs" / f"{name}.log"
         return Child(name, [*arguments, *brokers, *self._arguments], log, (port, "/readyz"))
 
-    def look_after(self, expected: Sequence[Child] = ()) -> None:
-        """
+    def look_after(self) -> None:
+        """A process that has ended is restarted, as a supervisor would, where it is one of several on a real Kafka.
+
         Raises:
-            ChildEnded: a process has ended that was not `expected` to.
+            ChildEnded: it is the embedded worker, or it ends again and again.
         """
         for child in [*self.workers, *self._others]:
-            if child not in expected and (code := child.returncode) is not None:
-                raise ChildEnded(f"the {child.name} ended with {code}, see {child.log}: {child.last_words()}")
+            if (code := child.returncode) is None:
+                continue
+            ended = f"the {child.name} ended with {code}: {child.last_words()}"
+            if self._broker is not None or len(self.restarts) >= MOST_RESTARTS:
+                raise ChildEnded(f"{ended}; see {child.log}")
+            self.restarts.append(ended)
+            child.start()
 
     def stop(self) -> None:
         """Stop everything, in the order in which data flows. Safe to call twice."""

@@ -16,6 +16,7 @@ from pipeline.errors import BrokerError, BrokerUnreachable
 
 MAX_RECORD_BYTES = 900_000
 DELIVERY_SECONDS = 10.0
+METADATA_MS = 10_000  # a broker that is gone is asked no longer than this
 
 
 class RecordTooLarge(BrokerError):
@@ -55,6 +56,7 @@ class KafkaProduce:
             acks="all",
             linger_ms=5,
             max_request_size=self._max_record_bytes,
+            metadata_max_age_ms=METADATA_MS,
             request_timeout_ms=int(self._delivery_seconds * 1000),
         )
         try:

@@ -12,7 +12,7 @@ from typing import Any
 
 import faust
 
-from pipeline.runners.kafka_log import DEV_FETCH_WAIT_MS, FETCH_BYTES
+from pipeline.runners.kafka_log import DEV_FETCH_WAIT_MS, FETCH_BYTES, METADATA_MS
 from pipeline.runners.messages import Incoming
 from pipeline.runners.options import RunnerOptions, heartbeat_seconds
 
@@ -120,6 +120,7 @@ def _new_app(group: str, folder: Path, options: RunnerOptions) -> Any:
         cython_optimizations=True,
         stream_buffer_maxsize=64,  # messages, and a message is a batch: the default would hold 240 MB
         consumer_max_fetch_size=FETCH_BYTES,
+        consumer_metadata_max_age_ms=METADATA_MS,
         broker_commit_interval=0.5,
         broker_session_timeout=options.session_timeout,
         broker_heartbeat_interval=heartbeat_seconds(options),

@@ -22,6 +22,7 @@ from schemas.topics import Topic
 MAX_MESSAGE = 8 << 20  # a single state may be large; the topics allow it
 FETCH_BYTES = 8 << 20
 REQUEST_TIMEOUT_MS = 30_000
+METADATA_MS = 10_000  # a client may go on asking a broker that is gone until then; aiokafka's own five minutes are too long
 READY_SECONDS = 30.0
 DEV_FETCH_WAIT_MS = 50  # the embedded broker answers a long poll only when its time is over
 
@@ -41,6 +42,7 @@ def consumer(brokers: Sequence[str], dev_broker: bool, *topics: str, **settings:
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         max_partition_fetch_bytes=FETCH_BYTES,
+        metadata_max_age_ms=METADATA_MS,
         fetch_max_wait_ms=DEV_FETCH_WAIT_MS if dev_broker else 500,
         **settings,
     )
@@ -62,6 +64,7 @@ class KafkaLog:
             max_batch_size=1 << 20,
             max_request_size=MAX_MESSAGE,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
+            metadata_max_age_ms=METADATA_MS,
             enable_idempotence=not self.dev_broker,
         )
         self._probe = consumer(self.brokers, self.dev_broker)

@@ -6,18 +6,20 @@ once, with what was found and what is wanted; the topics are the users', so noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaConnectionError, for_code
+from aiokafka.errors import KafkaError, for_code
 
 from pipeline.errors import BrokerError, BrokerUnreachable, GroupRefused, TopicMismatch
 from pipeline.runners.kafka_log import MAX_MESSAGE
 from schemas.topics import TOPICS, Topic, TopicSpec
 
 ALREADY_THERE = 36  # Kafka's code for a topic that exists
+REPLICATION = "default.replication.factor"
 SMALLEST, GREATEST = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
 Configs = Mapping[str, str]
 
@@ -61,14 +63,16 @@ def _less(value: int, wanted: int) -> bool:
     return value != -1 and (wanted == -1 or value < wanted)
 
 
-async def _admin(brokers: Sequence[str]) -> Any:
+@asynccontextmanager
+async def _admin(brokers: Sequence[str]) -> AsyncIterator[Any]:
     admin = AIOKafkaAdminClient(bootstrap_servers=list(brokers), request_timeout_ms=30_000)
     try:
         await admin.start()
-    except KafkaConnectionError as error:
+        yield admin
+    except KafkaError as error:
+        raise BrokerUnreachable(f"the Kafka brokers at {', '.join(brokers)} do not answer: {error!r}") from error
+    finally:
         await admin.close()
-        raise BrokerUnreachable(f"no Kafka broker answers at {', '.join(brokers)}") from error
-    return admin
 
 
 async def ensure_topics(
@@ -80,6 +84,9 @@ async def ensure_topics(
 ) -> list[Topic]:
     """Make the topics that are missing and look at the others.
 
+    Args:
+        replication: of those that are made; -1 is the broker's default, which the client cannot leave to it.
+
     Returns:
         The topics that were made.
 
@@ -87,8 +94,7 @@ async def ensure_topics(
         TopicMismatch: with every wrong setting of every topic.
     """
     topics = list(topics)
-    admin = await _admin(brokers)
-    try:
+    async with _admin(brokers) as admin:
         there = set(await admin.list_topics())
         missing = [topic for topic in topics if topic not in there]
         await _create(admin, missing, partitions, replication, dev_broker)
@@ -104,13 +110,13 @@ async def ensure_topics(
             if wrong:
                 raise TopicMismatch(wrong)
         return missing
-    finally:
-        await admin.close()
 
 
 async def _create(admin: Any, topics: list[Topic], partitions: int, replication: int, dev_broker: bool) -> None:
     if not topics:
         return
+    if replication < 0:
+        replication = 1 if dev_broker else int((await _broker_configs(admin)).get(REPLICATION, "1"))
     new = [
         NewTopic(str(topic), partitions, replication, topic_configs={} if dev_broker else wanted_configs(TOPICS[topic]))
         for topic in topics
@@ -135,17 +141,19 @@ async def _configs(admin: Any, kind: Any, names: Iterable[str]) -> dict[str, dic
     return found
 
 
+async def _broker_configs(admin: Any) -> dict[str, str]:
+    """The settings of one of the brokers, which all share."""
+    node = str(next(iter(admin._client.cluster.brokers())).nodeId)
+    return (await _configs(admin, ConfigResourceType.BROKER, [node])).get(node, {})
+
+
 async def check_session_timeout(brokers: Sequence[str], seconds: float) -> None:
     """Raise `GroupRefused` when the broker would not admit a member with this session timeout.
 
     The engine itself only logs the refusal once, and then stays up doing nothing.
     """
-    admin = await _admin(brokers)
-    try:
-        node = next(iter(admin._client.cluster.brokers())).nodeId
-        configs = (await _configs(admin, ConfigResourceType.BROKER, [str(node)])).get(str(node), {})
-    finally:
-        await admin.close()
+    async with _admin(brokers) as admin:
+        configs = await _broker_configs(admin)
     smallest, greatest = (
         float(configs.get(name, default)) / 1000 for name, default in ((SMALLEST, "0"), (GREATEST, "inf"))
     )

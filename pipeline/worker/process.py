@@ -82,7 +82,10 @@ class Process:
         if made:
             log.info("topics made", topics=",".join(made), partitions=runner.partitions)
         await self._open_store()
-        await asyncio.gather(*(runner.start() for runner in self._runners()))  # each joins a group, which takes seconds
+        runners = self._runners()  # each start joins a group, which takes seconds
+        await asyncio.gather(*(runner.start() for runner in runners if runner is not self._ingest))
+        if self._ingest is not None:  # last, so that what the stages read again is what was there before, and no more
+            await self._ingest.start()
         if Part.API in options.parts:
             if not options.parts >= EVERYTHING:  # else it is the only worker, and owns all that could be followed
                 await self._start_follower()

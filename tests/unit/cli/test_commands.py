@@ -1,0 +1,99 @@
+"""The command line, as a process: help with examples, and errors in one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.embedded.ports import free_port, holder_of
+
+ROOT = Path(__file__).parents[3]
+COMMANDS = [["up"], ["demo"], ["worker"], ["gateway"], ["sink"], ["migrate"], ["contracts", "check"]]
+
+
+def run(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pipeline", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(command: list[str]) -> None:
+    done = run(*command, "--help")
+
+    assert done.returncode == 0, done.stderr
+    assert "Example: " in done.stdout
+    assert f"trueup {' '.join(command)}" in done.stdout
+    assert "--kill-at" not in done.stdout and "--preload" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["demo", "--sessions", "0"], "--sessions", id="out of range"),
+        pytest.param(["demo", "--world", "mars"], "there is no world mars; there is: week", id="unknown world"),
+        pytest.param(["dance"], "dance", id="unknown command"),
+        pytest.param(["contracts", "check", "/nowhere"], "/nowhere: has no contract", id="no contracts"),
+        pytest.param(["worker", "--config", "/nowhere.toml"], "/nowhere.toml: cannot be read", id="no config"),
+        pytest.param(["migrate", "--dsn", "mysql://x"], "the dsn must begin with", id="foreign dsn"),
+    ],
+)
+def test_an_error_is_one_line_and_status_2(arguments: list[str], said: str) -> None:
+    done = run(*arguments)
+
+    assert done.returncode == 2
+    assert said in done.stderr and done.stderr.startswith("trueup: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_debug_shows_where() -> None:
+    assert "Traceback" in run("contracts", "check", "/nowhere", "--debug").stderr
+
+
+def test_an_unknown_setting_is_told() -> None:
+    done = run("contracts", "check", TRUEUP_PARTITION="8")
+
+    assert done.returncode == 2 and "TRUEUP_PARTITION: there is no such setting" in done.stderr
+
+
+def test_without_a_folder_of_its_own_a_place_gets_the_packaged_contracts(tmp_path: Path) -> None:
+    done = run("contracts", "check", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "order_placement" in done.stdout
+
+
+def test_every_problem_of_every_contract_is_told_with_file_and_line(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text("family: x\nversion: one\ncriteria: []\n")
+    done = run("contracts", "check", str(tmp_path))
+
+    assert done.returncode == 2
+    assert f"{tmp_path / 'a.yaml'}:2: version" in done.stdout and f"{tmp_path / 'b.yaml'}:2: version" in done.stdout
+
+
+def test_migrating_twice_is_once(tmp_path: Path) -> None:
+    first, second = (run("migrate", "--data-dir", str(tmp_path)) for _ in range(2))
+
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    assert first.stdout.startswith("applied 0001_") and second.stdout == "the schema is up to date\n"
+
+
+def test_a_worker_without_brokers_says_so_and_ends() -> None:
+    done = run("worker", "--brokers", f"127.0.0.1:{free_port()}", "--port", "0")
+
+    assert done.returncode == 2
+    assert "do not answer" in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
+
+
+def test_nobody_holds_a_free_port() -> None:
+    assert holder_of(free_port()) == ""
