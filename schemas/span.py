@@ -72,6 +72,9 @@ class Span(msgspec.Struct, array_like=True, frozen=True):
         tokens: input, output, cached input.
         resource: the few resource attributes that contracts and segments read.
         links: trace ids that the span links to.
+        group: the graph, crew or workflow that a step is, where its instrumentation calls it an agent.
+        requested: a tool call that was asked for and not made: it waits for an approval.
+        provider: who serves the model, lower case, without the kind of the service.
     """
 
     tenant: str
@@ -99,6 +102,9 @@ class Span(msgspec.Struct, array_like=True, frozen=True):
     resource: dict[str, Value] = {}
     links: tuple[bytes, ...] = ()
     said: Said | None = None
+    group: str = ""
+    requested: bool = False
+    provider: str = ""
 
     @property
     def is_work(self) -> bool:

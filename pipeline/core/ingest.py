@@ -7,7 +7,7 @@ as the counts say. No state, no clock: a record gives the same whenever it is re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 
@@ -15,7 +15,8 @@ import msgspec
 from pydantic import TypeAdapter
 
 from pipeline.core.dialects.engine import Reader
-from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS, OTEL_GENAI
+from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
+from pipeline.core.dialects.registry import DIALECTS
 from pipeline.core.effects import Outbox, Result
 from pipeline.core.ids import normalise_id
 from pipeline.core.ingest_letters import Place, in_words
@@ -59,6 +60,7 @@ class Ingest:
         tenant_from: a resource attribute that names the tenant where `trueup.tenant` does not.
         agent_sources: outcome sources that are the agents' own.
         resource_keys: resource attributes to keep beside the standard ones.
+        aliases: field of the dialects' tables -> keys that say it, too, before those of the tables.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Ingest:
         tenant_from: str | None = None,
         agent_sources: frozenset[str] = frozenset(),
         resource_keys: frozenset[str] = frozenset(),
+        aliases: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.outbox = Outbox()
         self._partitions = partitions
@@ -76,9 +79,14 @@ class Ingest:
         self._outcome_rules = OutcomeRules(rules.max_clock_skew, agent_sources)
         self._tenant_keys = (TENANT_KEY, tenant_from) if tenant_from else (TENANT_KEY,)
         self._kept = sorted(RESOURCE_KEYS | resource_keys)
-        self._reader = Reader(OTEL_GENAI, conversation_keys)
+        self._reader = Reader(DIALECTS, conversation_keys, aliases)
         self._resources: Memo[tuple[str, dict[str, Value]]] = Memo(self._resource, MEMO)
         self._watermarks: dict[tuple[Topic, int], int] = {}
+
+    @property
+    def session_like(self) -> frozenset[str]:
+        """Unknown keys, of spans without a conversation id, that look as if they held one; at most a hundred."""
+        return frozenset(self._reader.session_like)
 
     def watermark(self, topic: Topic, partition: int) -> int:
         """How far event time has come there, ns: the latest span end, for outcomes and logs the latest record."""
@@ -129,7 +137,7 @@ class Ingest:
 
     def _spans(self, at: Place) -> None:
         try:
-            reading, ours = self._read(at.value)
+            reading = self._read(at.value)
         except NotOtlp as error:
             self.outbox.count(Result.RECEIVED, "record")
             at.bury("not_otlp", f"{EXPECTED} was expected; {error}; {in_words(at.value)}")
@@ -141,7 +149,7 @@ class Ingest:
             at.bury(trouble.reason, trouble.detail, trace_id=trouble.trace_id)
         used = latest = 0
         for batch in reading.batches:
-            n, end = self._batch(at, batch, ours)
+            n, end = self._batch(at, batch)
             used += n
             latest = max(latest, end)
         self.outbox.count(Result.RECEIVED, "span", used)
@@ -149,22 +157,22 @@ class Ingest:
         self._advance(at, latest)
 
     @staticmethod
-    def _read(value: bytes) -> tuple[Reading, bool]:
-        """Protobuf or JSON, told apart by the content; and whether attributes of our own may be in it."""
+    def _read(value: bytes) -> Reading:
+        """Protobuf or JSON, told apart by the content."""
         if value.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
             try:
-                return read_json(value), True
+                return read_json(value)
             except (ValueError, RecursionError):
                 pass  # a protobuf message may begin so, too: 0x0a is a line feed, 0x7b a length
-        return read_protobuf(value), b"trueup." in value
+        return read_protobuf(value)
 
-    def _batch(self, at: Place, batch: Batch, ours: bool) -> tuple[int, int]:
+    def _batch(self, at: Place, batch: Batch) -> tuple[int, int]:
         """Send the spans of a batch. Returns: how many, and the latest end."""
         tenant, resource = self._resources[batch.resource]
         record_time, skew = at.record_time, self._rules.max_clock_skew
         limit = record_time + skew if record_time > 0 else 2**63 - 1
         partitions, read = self._partitions, self._reader.read
-        notes = partial(self.outbox.count, Result.NOTED)
+        notes, scope = partial(self.outbox.count, Result.NOTED), batch.scope
         boxes: dict[bytes, Callable[[SpanArrival], None]] = {}  # by trace; looking one up costs more than filling it
         used = latest = 0
         for span in batch.spans:
@@ -191,7 +199,7 @@ class Ingest:
                 flags |= time_flags
                 if time_flags:
                     notes(str(SpanFlag(time_flags).name).lower())
-            slim = read(span, (trace_id, span_id, parent_id), start, end, flags, tenant, resource, ours, notes)
+            slim = read(span, (trace_id, span_id, parent_id), start, end, flags, tenant, resource, scope, notes)
             said = slim.said
             stated = _stated(said) if said is not None and said.keys else ()
             arrival = SpanArrival(

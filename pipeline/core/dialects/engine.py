@@ -1,4 +1,4 @@
-"""Reads a span's attributes by a dialect's table.
+"""Reads a span's attributes by the dialects' tables.
 
 The rule this file keeps: nothing of what people or models wrote is kept. A span's name is put together from known
 fields, of messages only the number of tool calls is read, of error messages only whether they are control flow.
@@ -10,106 +10,62 @@ and what their bytes mean; what few different bytes mean (names, counts, reasons
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from pipeline.core.dialects.messages import UNKNOWN, finish_reasons, tool_calls_asked
+import msgspec
+
+from pipeline.core.dialects.content import numbered
+from pipeline.core.dialects.messages import UNKNOWN, finish_reasons
+from pipeline.core.dialects.plans import ASKED, FINISH, MEMO, NOTHING, Planner
 from pipeline.core.dialects.said import read_said
-from pipeline.core.dialects.table import Dialect, Keys
-from pipeline.core.ids import conversation_id
+from pipeline.core.dialects.shapes import Fit, Shape, Shapes, fitted
+from pipeline.core.dialects.span_names import BY_NAME, NAMES
+from pipeline.core.dialects.table import Dialect, with_aliases
+from pipeline.core.ids import conversation_id, normalise_id
 from pipeline.core.otlp import wire
-from pipeline.core.otlp.values import Memo, read_int, read_text, read_value
+from pipeline.core.otlp.values import Memo, read_text, read_value
 from schemas.span import Control, Kind, Said, Span, SpanFlag, Value
 
 Attributes = Mapping[str, bytes]
 
-MEMO = 20_000
 MAX_TEXT = 1024
+MAX_NOTED_KEYS = 100
 CODE_ERROR = 2
 FINE = frozenset({b"", b"\x18\x00", b"\x18\x01"})  # no status; unset and OK, without a message
 
-
-AGENT, TOOL, CALL_ID, TARGET, MODEL, RESPONSE_ID, FINISH, ASKED, INPUT, OUTPUT, CACHED, TRIPPED = range(12)
-NOTHING: list[Any] = ["", "", "", "", "", "", (), UNKNOWN, 0, 0, 0, None]
-"""What a span says where it says nothing, by slot."""
-
-SUBJECTS = {
-    Kind.TOOL: TOOL,
-    Kind.HANDOFF: TARGET,
-    Kind.INFERENCE: MODEL,
-    Kind.EMBEDDING: MODEL,
-}
-"""The slot that a span's name goes on with, after its operation; the agent for all other kinds."""
-
-
-class _Plan(NamedTuple):
-    """How spans of one operation are read.
-
-    Args:
-        asks: (key, slot, meaning of the bytes). Of several keys for one slot the last one that is there holds.
-    """
-
-    kind: Kind
-    label: str
-    subject: int
-    asks: tuple[tuple[str, int, Callable[[bytes], Any]], ...]
+_NONE, _INFERENCE, _TOOL, _GUARDRAIL = Control.NONE, Kind.INFERENCE, Kind.TOOL, Kind.GUARDRAIL
+"""Looked up here: to get a member of its enum is slow."""
 
 
 class Reader:
-    """Reads spans of one dialect; keeps nothing but what bytes mean.
+    """Reads spans; keeps nothing but what bytes mean, and which unknown keys look like a conversation's.
 
     Args:
+        dialects: the first whose key for kinds a span has decides how it is read.
         conversation_keys: where ids are looked for; the ids of a span stand in this order.
+        aliases: field of a table -> keys that come before those of every dialect.
     """
 
-    def __init__(self, dialect: Dialect, conversation_keys: Keys) -> None:
-        self.dialect = dialect
-        self.conversation_keys = conversation_keys
+    def __init__(
+        self,
+        dialects: Sequence[Dialect],
+        conversation_keys: tuple[str, ...],
+        aliases: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.session_like: set[str] = set()
         self._cut: set[str] = set()
-        self._handoff = re.compile(dialect.handoff_tools, re.IGNORECASE | re.DOTALL)
         self._ids: Memo[str] = Memo(lambda raw: conversation_id(read_value(raw)), MEMO)
         self._targets: dict[str, str | None] = {}
-        self._asks = self._asks_by_kind()
-        self._step = self._plan(b"")
-        self._plans: Memo[_Plan] = Memo(self._plan, MEMO)
-
-    def _asks_by_kind(self) -> dict[Kind, tuple[tuple[str, int, Callable[[bytes], Any]], ...]]:
-        table = self.dialect
-        name = Memo[str](self._text, MEMO).__getitem__
-        finish = Memo[tuple[str, ...]](lambda raw: finish_reasons(raw, table.finish_spellings), MEMO).__getitem__
-        count = Memo[int](read_int, MEMO).__getitem__
-        agents = [(table.agent, AGENT, Memo[str](self._agent, MEMO).__getitem__)]
-        model: list[tuple[Keys, int, Callable[[bytes], Any]]] = [
-            (table.model, MODEL, name),
-            (table.response_id, RESPONSE_ID, self._text),  # as many as there are spans: not worth remembering
-            (table.finish, FINISH, finish),
-            (table.messages, ASKED, lambda raw: tool_calls_asked(raw, table.tool_call_parts)),
-            (table.input_tokens, INPUT, count),
-            (table.output_tokens, OUTPUT, count),
-            (table.cached_tokens, CACHED, count),
-        ]
-        more: dict[Kind, list[tuple[Keys, int, Callable[[bytes], Any]]]] = {
-            Kind.INFERENCE: model,
-            Kind.EMBEDDING: model,
-            Kind.TOOL: [(table.tool, TOOL, name), (table.call_id, CALL_ID, self._text)],
-            Kind.HANDOFF: [(table.handoff_to, TARGET, name)],
-            Kind.GUARDRAIL: [(table.tripped, TRIPPED, read_value)],
+        *planners, by_name = [Planner(with_aliases(one, aliases or {}), self._text) for one in (*dialects, BY_NAME)]
+        self._shapes = Shapes(planners, conversation_keys)
+        self._handoff = re.compile(by_name.dialect.handoff_tools, re.IGNORECASE | re.DOTALL)
+        self._not_targets = by_name.dialect.not_targets
+        self._step = fitted(by_name.step, frozenset())
+        self._by_name = {
+            one.scope: [(re.compile(name, re.DOTALL), by_name.of_kind(kind, kind.value)) for name, kind in one.kinds]
+            for one in NAMES
         }
-        return {
-            kind: tuple(
-                (key, slot, meaning)
-                for keys, slot, meaning in [*agents, *more.get(kind, [])]
-                for key in reversed(keys)  # the first of the keys is read last, so that it holds
-            )
-            for kind in Kind
-        }
-
-    def _plan(self, raw: bytes) -> _Plan:
-        operation = read_text(raw) if raw else ""
-        kind = self.dialect.kinds.get(operation)
-        if kind is None:
-            kind, operation = Kind.STEP, "step"
-        return _Plan(kind, operation, SUBJECTS.get(kind, AGENT), self._asks[kind])
 
     def read(
         self,
@@ -120,7 +76,7 @@ class Reader:
         flags: int,
         tenant: str,
         resource: dict[str, Value],
-        ours: bool,
+        scope: str,
         notes: Callable[[str], None],
     ) -> Span:
         """The slim record of a span.
@@ -128,44 +84,78 @@ class Reader:
         Args:
             wired: the span in its wire form.
             ids: trace, span and parent id.
-            ours: whether to look for attributes of our own (`trueup.`).
+            scope: the name of the instrumentation.
             notes: is told what is counted beside the span.
         """
         attributes: Attributes = wired.attributes
-        raw = _first(attributes, self.dialect.kind)
-        kind, label, subject, asks = self._plans[raw] if raw else self._step
+        names = tuple(attributes)
+        shape = self._shapes[names]
         slots = NOTHING.copy()
+        for key, fits in shape.deciders:
+            raw = attributes[key]
+            if raw:
+                fit = fits[raw]
+                break
+        else:
+            fit = self._step if scope not in self._by_name else self._named(wired.name, scope, shape, slots)
+        if fit.instead:
+            fit = _instead(fit, attributes)
+        table, kind, label, subject, asks, content, _, named, is_group, failures, requested = fit
         for key, slot, meaning in asks:
-            if key in attributes:  # then the lookup: together they cost half of what `get` does
-                raw = attributes[key]
-                if raw:
-                    slots[slot] = meaning(raw)
-        agent, tool, call_id, target, model, response_id, finish, asked, sent, got, cached, tripped = slots
-        name = slots[subject]
-        if name:
-            label = f"{label} {name}"
-        said: Said | None = None
-        if kind is Kind.TOOL:
-            handed = self._target(tool)
-            if handed is not None:
-                kind, target = Kind.HANDOFF, handed
-        elif kind is Kind.GUARDRAIL:
-            said = Said(tripped=tripped in (True, "true"))
+            raw = attributes[key]
+            if raw:
+                slots[slot] = meaning(raw)
+        for key, slot, meaning in content:
+            if slots[slot] == NOTHING[slot] and (raw := attributes[key]):
+                value = meaning(raw)
+                if value is not None:
+                    slots[slot] = value
+        if kind is _INFERENCE:
+            if not slots[FINISH]:
+                slots[FINISH] = _finish_in(table, wired.events)
+            if table.numbered_calls and slots[ASKED] == UNKNOWN:
+                slots[ASKED] = numbered(shape.keys, table.numbered_calls)
+        elif named is not None and not slots[subject]:
+            slots[subject] = _name(fit, named, wired.name, scope)
+        agent, tool, call_id, target, model, response_id, finish, asked, sent, got, cached, tripped, provider = slots
+        if slots[subject]:
+            label = f"{label} {slots[subject]}"
 
-        conversations: tuple[str, ...] = ()
-        found = [attributes[key] for key in self.conversation_keys if key in attributes]
-        if found:
-            conversations = (self._ids[found[0]],) if len(found) == 1 else self._several(found, notes)
-            if conversations == ("",):
-                conversations = ()
-                notes("missing_id")
-        if ours:
-            said = read_said(attributes, said, notes)
-
-        failed, control = False, Control.NONE
+        failed, control = False, _NONE
         status = wired.status
         if status not in FINE:
-            failed, control = self._outcome(status, attributes, wired.events)
+            failed, control = self._outcome(table, status, attributes, wired.events)
+        elif table.control_in_events:
+            control = _control_in(table, wired.events)
+        if failures and control is _NONE and not failed and _has(attributes, failures):
+            control = _control(table, "", _text_of(attributes, table.error_message))
+            failed = control is _NONE
+
+        said: Said | None = None
+        group = ""
+        if kind is _TOOL:
+            handed = self._target(tool)
+            if handed is not None:
+                kind, target, requested = Kind.HANDOFF, handed, False
+            elif requested:
+                requested = not failed and control is _NONE and scope.endswith(table.requesting_scopes)
+        elif kind is _GUARDRAIL:
+            said = Said(tripped=tripped)
+        elif is_group:
+            agent, group = "", agent
+
+        conversations: tuple[str, ...] = ()
+        if shape.ids:
+            conversations = self._conversations([attributes[key] for key in shape.ids], notes)
+        if shape.own:
+            said = read_said(shape.own, attributes, said, notes)
+        if shape.subjects:
+            said = _served([attributes[key] for key in shape.subjects], said)
+        if shape.session_like and not conversations:
+            notes("looks_like_session_id")
+            if len(self.session_like) < MAX_NOTED_KEYS:
+                self.session_like.update(key[:MAX_TEXT] for key in shape.session_like)
+
         if self._cut and not self._cut.isdisjoint((agent, tool, model, call_id, response_id, target)):
             flags |= SpanFlag.CUT
         links = wired.links
@@ -181,7 +171,7 @@ class Reader:
             failed,
             control,
             int(flags),
-            len(attributes),
+            len(names),
             conversations,
             agent,
             tool,
@@ -195,6 +185,9 @@ class Reader:
             resource,
             _linked(links, ids[0]) if links else (),
             said,
+            group,
+            requested,
+            provider,
         )
 
     def _text(self, raw: bytes) -> str:
@@ -206,15 +199,28 @@ class Reader:
             self._cut.add(text)
         return text
 
-    def _agent(self, raw: bytes) -> str:
-        agent = self._text(raw)
-        return "" if agent in self.dialect.not_agents else agent
+    def _named(self, name: bytes, scope: str, shape: Shape, slots: list[Any]) -> Fit:
+        """How a span is read that says by its name what it is, and what else the name says."""
+        text = name.decode("utf-8", "replace")[:MAX_TEXT]
+        for pattern, plan in self._by_name[scope]:
+            match = pattern.fullmatch(text)
+            if match is not None:
+                if match.lastindex:
+                    slots[plan.subject] = match[1]
+                return fitted(plan, shape.keys)
+        return self._step
 
-    def _several(self, found: list[bytes], notes: Callable[[str], None]) -> tuple[str, ...]:
-        ids = tuple(dict.fromkeys(text for raw in found if (text := self._ids[raw])))
-        if len(ids) > 1:
-            notes("conflicting_ids")
-        return ids or ("",)
+    def _conversations(self, found: list[bytes], notes: Callable[[str], None]) -> tuple[str, ...]:
+        if len(found) == 1:
+            text = self._ids[found[0]]
+            ids: tuple[str, ...] = (text,) if text else ()
+        else:
+            ids = tuple(dict.fromkeys(text for raw in found if (text := self._ids[raw])))
+            if len(ids) > 1:
+                notes("conflicting_ids")
+        if not ids:
+            notes("missing_id")
+        return ids
 
     def _target(self, tool: str) -> str | None:
         """Whom a tool hands over to: None where it is no hand-off, empty where its name does not say."""
@@ -224,43 +230,95 @@ class Reader:
             self._targets.clear()
         match = self._handoff.fullmatch(tool)
         target = None if match is None else next((group for group in match.groups() if group), "")
-        if target in self.dialect.not_targets:
+        if target in self._not_targets:
             target = ""
         self._targets[tool] = target
         return target
 
-    def _outcome(self, status: bytes, attributes: Attributes, events: Any) -> tuple[bool, Control]:
-        """Whether a span failed: an error status that is no control flow (DIALECTS.md 6.1)."""
+    @staticmethod
+    def _outcome(table: Dialect, status: bytes, attributes: Attributes, events: Any) -> tuple[bool, Control]:
+        """Whether a span failed: an error status that is no control flow (DIALECTS.md 6.1) and its own (6.6)."""
         read = wire.Status.FromString(status)
         if read.code != CODE_ERROR:
-            return False, Control.NONE
-        raw = _first(attributes, self.dialect.error_type)
-        control = self._control(read_text(raw) if raw else "", read.message.decode("utf-8", "replace"))
-        for encoded in events:
-            if control is not Control.NONE:
-                break
-            told = wire.Event.FromString(encoded).attributes.get
-            kind, message = told("exception.type") or b"", told("exception.message") or b""
-            control = self._control(read_text(kind), read_text(message))
-        return control is Control.NONE, control
-
-    def _control(self, error_type: str, message: str) -> Control:
-        control = self.dialect.control_types.get(error_type.rpartition(".")[2], Control.NONE)
-        if control is Control.NONE:
-            for prefix, meaning in self.dialect.control_messages.items():
-                if message.startswith(prefix):
-                    return meaning
-        return control
+            return False, _NONE
+        control = _control(table, _text_of(attributes, table.error_type), read.message.decode("utf-8", "replace"))
+        if control is _NONE:
+            control = _control_in(table, events)
+        if table.smears and read.message and not any(_is_exception(encoded) for encoded in events):
+            return False, control
+        return control is _NONE, control
 
 
-def _first(attributes: Attributes, keys: Keys) -> bytes | None:
-    """The value of the first key that is there and not null."""
+def _control_in(table: Dialect, events: Any) -> Control:
+    """What the exceptions among a span's events steer."""
+    for encoded in events:
+        told = wire.Event.FromString(encoded).attributes.get
+        kind, message = told("exception.type") or b"", told("exception.message") or b""
+        control = _control(table, read_text(kind), read_text(message))
+        if control is not _NONE:
+            return control
+    return _NONE
+
+
+def _control(table: Dialect, error_type: str, message: str) -> Control:
+    control = table.control_types.get(error_type.rpartition(".")[2], _NONE)
+    if control is _NONE:
+        for prefix, meaning in table.control_messages.items():
+            if message.startswith(prefix):
+                return meaning
+    return control
+
+
+def _text_of(attributes: Attributes, keys: tuple[str, ...]) -> str:
+    """The first of these attributes that is there and not null, as text."""
     for key in keys:
         if key in attributes:
             raw = attributes[key]
             if raw:
-                return raw
-    return None
+                return read_text(raw)
+    return ""
+
+
+def _has(attributes: Attributes, marks: tuple[tuple[str, bytes], ...]) -> bool:
+    return any(attributes[key] == value for key, value in marks)
+
+
+def _instead(fit: Fit, attributes: Attributes) -> Fit:
+    """What an agent span really is, by its marks."""
+    for key, test, other in fit.instead:
+        if test(attributes[key]):
+            return other
+    return fit
+
+
+def _name(fit: Fit, named: re.Pattern[str], name: bytes, scope: str) -> str:
+    """The agent or tool that a span's name names."""
+    if fit.kind is Kind.AGENT and scope.endswith(fit.dialect.unnamed_scopes):
+        return ""
+    match = named.fullmatch(name.decode("utf-8", "replace")[:MAX_TEXT])
+    return "" if match is None else match[1]
+
+
+def _served(found: list[bytes], said: Said | None) -> Said | None:
+    """Who is served, unless the span states it in an attribute of our own."""
+    if said is not None and said.subject:
+        return said
+    subject = next((text for raw in found if (text := normalise_id(read_value(raw)))), "")
+    return msgspec.structs.replace(said or Said(), subject=subject) if subject else said
+
+
+def _finish_in(table: Dialect, events: Any) -> tuple[str, ...]:
+    """Finish reasons that stand in the events of a model's span (Strands)."""
+    for encoded in events:
+        raw = wire.Event.FromString(encoded).attributes.get("finish_reason")
+        if raw:
+            return finish_reasons(raw, table.finish_spellings)
+    return ()
+
+
+def _is_exception(encoded: bytes) -> bool:
+    attributes = wire.Event.FromString(encoded).attributes
+    return "exception.type" in attributes or "exception.message" in attributes
 
 
 def _linked(links: Any, own: bytes) -> tuple[bytes, ...]:

@@ -1,9 +1,101 @@
-"""OpenTelemetry's GenAI conventions, as its own instrumentations emit them (2025 and 2026)."""
+"""OpenTelemetry's GenAI conventions, as its own instrumentations and the frameworks that speak them emit them.
+
+Each framework's private values and keys stand under its name: they are in the field for years.
+"""
 
 from __future__ import annotations
 
-from pipeline.core.dialects.table import Dialect
-from schemas.span import Control, Kind
+from pipeline.core.dialects.table import Dialect, Inside
+from pipeline.core.dialects.vocabulary import (
+    CONTROL_MESSAGES,
+    CONTROL_TYPES,
+    FINISH_SPELLINGS,
+    HANDOFF_TOOLS,
+    NOT_TARGETS,
+)
+from schemas.span import Kind
+
+CONVENTIONS = {
+    "chat": Kind.INFERENCE,
+    "text_completion": Kind.INFERENCE,
+    "generate_content": Kind.INFERENCE,
+    "embeddings": Kind.EMBEDDING,
+    "execute_tool": Kind.TOOL,
+    "invoke_agent": Kind.AGENT,
+    "invoke_workflow": Kind.STEP,  # a graph or a crew: it runs agents and is none
+    "create_agent": Kind.STEP,  # nothing is done yet
+    "retrieval": Kind.STEP,
+    "plan": Kind.STEP,
+}
+OPENAI_AGENTS_V2 = {"agent_handoff": Kind.HANDOFF, "guardrail_check": Kind.GUARDRAIL}
+TRACELOOP = {
+    "handoff": Kind.HANDOFF,
+    "goto": Kind.STEP,  # the tool that went there is a span of its own, and there are two of these
+    "execute_task": Kind.STEP,
+}
+STRANDS = {"execute_event_loop_cycle": Kind.STEP, "invoke_swarm": Kind.STEP, "invoke_graph": Kind.STEP}
+MASTRA = {
+    "agent_step": Kind.STEP,  # Vercel's, too
+    "model_generation": Kind.STEP,  # holds the calls of one turn
+    "model_chunk": Kind.STEP,
+    "memory_operation": Kind.STEP,
+    "processor_run": Kind.STEP,
+}
+LANGSMITH = {"chain": Kind.STEP}
+
+OTEL_GENAI = Dialect(
+    kind="gen_ai.operation.name",
+    kinds={**CONVENTIONS, **OPENAI_AGENTS_V2, **TRACELOOP, **STRANDS, **MASTRA, **LANGSMITH},
+    agent=("gen_ai.agent.name", "langsmith.metadata.lc_agent_name"),
+    tool=("gen_ai.tool.name",),
+    call_id=("gen_ai.tool.call.id",),
+    handoff_to=("gen_ai.handoff.to_agent",),
+    provider=("gen_ai.provider.name", "gen_ai.system"),
+    model=("gen_ai.response.model", "gen_ai.request.model"),
+    response_id=("gen_ai.response.id",),
+    finish=(
+        "gen_ai.response.finish_reasons",
+        "gen_ai.response.finish_reason",  # Semantic Kernel
+        Inside("gen_ai.completion", ("generations", 0, 0, "generation_info", "finish_reason")),  # LangSmith
+    ),
+    messages=("gen_ai.output.messages",),
+    tool_call_parts=frozenset({"tool_call"}),
+    calls=(Inside("gen_ai.completion", ("generations", 0, 0, "message", "kwargs", "tool_calls")),),  # LangSmith
+    input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+    output_tokens=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+    cached_tokens=(
+        "gen_ai.usage.cache_read.input_tokens",
+        "gen_ai.usage.cache_read_input_tokens",  # Traceloop in 2025, Strands
+        "gen_ai.usage.details.cache_read_tokens",  # pydantic-ai 1
+        Inside("langsmith.metadata.usage_metadata", ("input_token_details", "cache_read")),
+    ),
+    arguments=("gen_ai.tool.call.arguments",),
+    result=("gen_ai.tool.call.result",),
+    subject=(
+        "user.id",
+        "traceloop.association.properties.user_id",
+        "langsmith.metadata.user_id",
+        "mastra.metadata.resourceId",
+        "ai.settings.context.userId",
+    ),
+    tripped=("gen_ai.guardrail.triggered",),
+    error_type=("error.type",),
+    requesting_scopes=("openai_agents",),
+    groups=(
+        ("traceloop.span.kind", "workflow"),
+        ("crewai.crew.tasks", ""),  # Traceloop's crew and its tasks
+        ("crewai.task.description", ""),
+    ),
+    nodes="gen_ai.workflow.nodes",  # Traceloop: LangChain's agents are graphs, too
+    agent_nodes=frozenset({"model", "agent"}),
+    not_agents=frozenset({"OpenAI Agent"}),
+    handoff_tools=HANDOFF_TOOLS,
+    not_targets=NOT_TARGETS,
+    finish_spellings=FINISH_SPELLINGS,
+    failed_tool_marks=(("gen_ai.tool.status", "error"), ("gen_ai.task.status", "failure")),  # Strands, Traceloop
+    control_types=CONTROL_TYPES,
+    control_messages=CONTROL_MESSAGES,
+)
 
 CONVERSATION_KEYS = (
     "session.id",
@@ -21,53 +113,3 @@ CONVERSATION_KEYS = (
     "mastra.metadata.threadId",
 )
 """Where conversation ids are found, the most telling first; configuration adds and reorders."""
-
-OTEL_GENAI = Dialect(
-    kind=("gen_ai.operation.name",),
-    kinds={
-        "chat": Kind.INFERENCE,
-        "text_completion": Kind.INFERENCE,
-        "generate_content": Kind.INFERENCE,
-        "embeddings": Kind.EMBEDDING,
-        "execute_tool": Kind.TOOL,
-        "invoke_agent": Kind.AGENT,
-        "agent_handoff": Kind.HANDOFF,
-        "guardrail_check": Kind.GUARDRAIL,
-        "invoke_workflow": Kind.STEP,  # a graph or a crew: it runs agents and is none
-        "create_agent": Kind.STEP,  # nothing is done yet
-        "retrieval": Kind.STEP,
-        "plan": Kind.STEP,
-    },
-    agent=("gen_ai.agent.name",),
-    tool=("gen_ai.tool.name",),
-    call_id=("gen_ai.tool.call.id",),
-    handoff_to=("gen_ai.handoff.to_agent",),
-    model=("gen_ai.response.model", "gen_ai.request.model"),
-    response_id=("gen_ai.response.id",),
-    finish=("gen_ai.response.finish_reasons",),
-    messages=("gen_ai.output.messages",),
-    tool_call_parts=frozenset({"tool_call"}),
-    input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
-    output_tokens=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
-    cached_tokens=("gen_ai.usage.cache_read.input_tokens",),
-    tripped=("gen_ai.guardrail.triggered",),
-    error_type=("error.type",),
-    not_agents=frozenset({"OpenAI Agent"}),
-    handoff_tools=r"(?:.*-)?"
-    r"(?:transfer_to_(.+)|handoff[ _]to[ _](.+)|(?:transfer_to_|handoff|delegate work|ask question).*)",
-    not_targets=frozenset({"agent"}),
-    finish_spellings={"tool_call": "tool_calls", "tool-calls": "tool_calls", "tool_use": "tool_calls"},
-    control_types={
-        "ParentCommand": Control.HANDOFF,
-        "GraphInterrupt": Control.INTERRUPT,
-        "NodeInterrupt": Control.INTERRUPT,
-        "Interrupt": Control.INTERRUPT,
-    },
-    control_messages={
-        "ParentCommand(": Control.HANDOFF,
-        "GraphInterrupt(": Control.INTERRUPT,
-        "NodeInterrupt(": Control.INTERRUPT,
-        "(Interrupt(": Control.INTERRUPT,
-        "Interrupt(": Control.INTERRUPT,
-    },
-)

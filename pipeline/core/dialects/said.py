@@ -5,12 +5,13 @@ The rule this file keeps: a value that is not understood is counted and ignored,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.core.ids import normalise_id
 from pipeline.core.otlp.values import flat, read_python
 from schemas.span import Said, Value
 
+OURS = "trueup."
 FAMILY = "trueup.task.family"
 CLAIM = "trueup.task.outcome"
 STATE = "trueup.state."
@@ -20,15 +21,15 @@ ISSUE = "trueup.issue"
 CLAIMS = frozenset({"completed", "escalated", "refused", "failed"})
 
 
-def read_said(attributes: Mapping[str, bytes], said: Said | None, notes: Callable[[str], None]) -> Said | None:
+def read_said(
+    own: Sequence[str], attributes: Mapping[str, bytes], said: Said | None, notes: Callable[[str], None]
+) -> Said | None:
     """What a span states; `said` where it states nothing.
 
     Args:
+        own: the keys of ours, in order.
         said: what is known of it already: that it is a guardrail's.
     """
-    own = sorted(key for key in attributes if key.startswith("trueup."))
-    if not own:
-        return said
     families: tuple[str, ...] = ()
     issues: tuple[str, ...] = ()
     claim = subject = ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipeline.core.contracts.book import CompiledContract
-from pipeline.core.judging.views import TraceView, started_first
+from pipeline.core.judging.views import CALLS, TraceView, started_first
 from schemas.span import Control, Kind, Span
 
 HANDOFF_NAME = re.compile(r"^(.*-)?(transfer_to_|handoff|delegate work|ask question)", re.IGNORECASE)
@@ -93,19 +93,25 @@ def _is_call(span: Span, contract: CompiledContract | None) -> bool:
 
 
 def handoffs_to_people(traces: Iterable[TraceView], contract: CompiledContract | None) -> list[Handoff]:
-    """Hand-offs to people by start (rule 20); without a contract nobody says who is a person."""
+    """Hand-offs to people by start (rule 20); without a contract nobody says who is a person.
+
+    Spans of one hand-off may lie within one another under several names: a tool, and the hand-off that it makes.
+    """
     if contract is None:
         return []
     found = []
     for trace in traces:
-        for span in trace.outermost_calls:
-            if contract.is_person(span.tool, span.handoff_to):
-                nested = trace.nested(span)
-                if any(one.failed for one in nested):
-                    state = "failed"
-                elif any(one.control is Control.INTERRUPT for one in nested):
-                    state = "attempted"
-                else:
-                    state = "accepted"
-                found.append((started_first(span), Handoff(span.handoff_to or span.tool, state, span.end)))
+        spans = [one for one in trace.spans if one.kind in CALLS and contract.is_person(one.tool, one.handoff_to)]
+        above = {one.span_id: {up.span_id for up in trace.ancestors(one)} for one in spans}
+        for span in spans:
+            if not above[span.span_id].isdisjoint(above):
+                continue
+            nested = [one for one in spans if one is span or span.span_id in above[one.span_id]]
+            if any(one.failed for one in nested):
+                state = "failed"
+            elif any(one.control is Control.INTERRUPT for one in nested):
+                state = "attempted"
+            else:
+                state = "accepted"
+            found.append((started_first(span), Handoff(span.handoff_to or span.tool, state, span.end)))
     return [handoff for _, handoff in sorted(found, key=lambda one: one[0])]

@@ -68,13 +68,21 @@ def read_json(value: bytes) -> Reading:
         flags = _attributes(held, resource.attributes, "resource attribute", "", reading)
         encoded = resource.SerializeToString(deterministic=True)
         for scope in _items(_first(part, SCOPES)):
+            name = _scope(scope)
             for span in _items(scope.get("spans") if isinstance(scope, dict) else None):
                 if not isinstance(span, dict):
                     reading.troubles.append(Trouble("span", "not_otlp", "a span is no JSON object"))
                     continue
                 message, own_flags = _span(span, reading)
-                reading.batches.append(Batch(encoded, (message,), flags | own_flags))
+                reading.batches.append(Batch(encoded, (message,), flags | own_flags, name))
     return reading
+
+
+def _scope(scope: Any) -> str:
+    """The name of an instrumentation; empty where there is none."""
+    held = _first(scope, ("scope", "instrumentationLibrary")) if isinstance(scope, dict) else None
+    name = held.get("name") if isinstance(held, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _first(document: dict[str, Any], names: tuple[str, ...]) -> Any:
@@ -95,7 +103,9 @@ def _span(span: dict[str, Any], reading: Reading) -> tuple[Any, int]:
     )
     trace = message.trace_id.hex()
     flags = _attributes(_items(span.get("attributes")), message.attributes, "attribute", trace, reading)
-    flags |= _text(span.get("name"), "the span's name", trace, reading)
+    name = span.get("name")
+    flags |= _text(name, "the span's name", trace, reading)
+    message.name = name.encode("utf-8", "replace") if isinstance(name, str) else b""
     status = span.get("status")
     if isinstance(status, dict):
         text = status.get("message")

@@ -29,7 +29,11 @@ def read_protobuf(value: bytes) -> Reading:
         request = wire.Request.FromString(value)
     except DecodeError:
         return _read_tolerantly(value)
-    batches = [Batch(part.resource, scope.spans) for part in request.resource_spans for scope in part.scope_spans]
+    batches = [
+        Batch(part.resource, scope.spans, scope=scope.scope.name.decode("utf-8", "replace"))
+        for part in request.resource_spans
+        for scope in part.scope_spans
+    ]
     if value and not request.resource_spans:
         raise NotOtlp("the message has no resource spans")
     return Reading(batches)
@@ -46,6 +50,7 @@ def _read_tolerantly(value: bytes) -> Reading:
     for part in nested.resource_spans:
         resource, bad_utf8 = _resource(part.resource, reading)
         for scope in part.scope_spans:
+            name = _scope(scope.scope)
             for raw in scope.spans:
                 try:
                     loose = wire.LooseSpan.FromString(raw)
@@ -53,8 +58,16 @@ def _read_tolerantly(value: bytes) -> Reading:
                     reading.troubles.append(Trouble("span", "not_otlp", f"a span cannot be decoded ({_cause(error)})"))
                     continue
                 span, flags = _span(loose, reading)
-                reading.batches.append(Batch(resource, (span,), flags | bad_utf8))
+                reading.batches.append(Batch(resource, (span,), flags | bad_utf8, name))
     return reading
+
+
+def _scope(raw: bytes) -> str:
+    """The name of an instrumentation; empty where it cannot be read, as it is a hint and no more."""
+    try:
+        return str(wire.Scope.FromString(raw).name.decode("utf-8", "replace"))
+    except DecodeError:
+        return ""
 
 
 def _cause(error: Exception) -> str:
@@ -78,6 +91,7 @@ def _span(loose: Any, reading: Reading) -> tuple[Any, int]:
         trace_id=loose.trace_id,
         span_id=loose.span_id,
         parent_span_id=loose.parent_span_id,
+        name=loose.name,
         start_time_unix_nano=loose.start_time_unix_nano,
         end_time_unix_nano=loose.end_time_unix_nano,
         links=loose.links,

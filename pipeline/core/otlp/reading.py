@@ -34,17 +34,19 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Spans of one resource.
+    """Spans of one resource and scope.
 
     Args:
         resource: encoded `Resource`.
         spans: messages of the trimmed wire schema.
         flags: `SpanFlag`s that hold for each of them.
+        scope: the name of the instrumentation.
     """
 
     resource: bytes
     spans: Iterable[Any]
     flags: int = 0
+    scope: str = ""
 
 
 @dataclass(slots=True)

@@ -41,6 +41,7 @@ _SCHEMAS: dict[str, list[tuple[str, int, str, bool]]] = {
         ("trace_id", 1, "bytes", False),
         ("span_id", 2, "bytes", False),
         ("parent_span_id", 4, "bytes", False),
+        ("name", 5, "bytes", False),
         ("start_time_unix_nano", 7, "fixed64", False),
         ("end_time_unix_nano", 8, "fixed64", False),
         ("attributes", 9, _MAP, True),
@@ -48,7 +49,8 @@ _SCHEMAS: dict[str, list[tuple[str, int, str, bool]]] = {
         ("links", 13, "bytes", True),
         ("status", 15, "bytes", False),
     ],
-    "ScopeSpans": [("spans", 2, "Span", True)],
+    "Scope": [("name", 1, "bytes", False)],
+    "ScopeSpans": [("scope", 1, "Scope", False), ("spans", 2, "Span", True)],
     "ResourceSpans": [("resource", 1, "bytes", False), ("scope_spans", 2, "ScopeSpans", True)],
     "Request": [("resource_spans", 1, "ResourceSpans", True)],
     "LooseKeyValue": [("key", 1, "bytes", False), ("value", 2, "bytes", False)],
@@ -78,7 +80,7 @@ _SCHEMAS: dict[str, list[tuple[str, int, str, bool]]] = {
         ("links", 13, "bytes", True),
         ("status", 15, "bytes", False),
     ],
-    "NestedScope": [("spans", 2, "bytes", True)],
+    "NestedScope": [("scope", 1, "bytes", False), ("spans", 2, "bytes", True)],
     "NestedResource": [("resource", 1, "bytes", False), ("scope_spans", 2, "NestedScope", True)],
     "Nested": [("resource_spans", 1, "NestedResource", True)],
 }
@@ -124,6 +126,7 @@ def _message(name: str) -> Any:
 
 Request = _message("Request")
 Span = _message("Span")
+Scope = _message("Scope")
 Resource = _message("Resource")
 Event = _message("Event")
 Link = _message("Link")

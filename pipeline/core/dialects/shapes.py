@@ -1,0 +1,117 @@
+"""What a span's set of attribute keys decides: few instrumentations send few different sets, so it is decided once.
+
+Asking a span's attributes for a key costs as much as listing one of its keys. So the keys are listed, and what may be
+read of a span with just these keys is looked up by them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pipeline.core.dialects.plans import MEMO, Ask, Plan, Planner, Test
+from pipeline.core.dialects.said import OURS
+from pipeline.core.dialects.table import Dialect
+from pipeline.core.otlp.values import Memo
+from schemas.span import Kind
+
+MAX_SHAPES = 5_000
+MAX_KEYS = 48  # spans with more keys are those with flattened lists: no two are alike
+
+SESSION_LIKE = re.compile(r"(?:session|conversation|thread|chat)[._-]?id$", re.IGNORECASE)
+NO_SESSIONS = frozenset({"thread.id", "mcp.session.id"})
+"""Keys that end as those of conversations do and name a thread of a process, and a transport's session."""
+
+
+class Fit(NamedTuple):
+    """A plan, without what asks for keys that are not there. See `Plan`."""
+
+    dialect: Dialect
+    kind: Kind
+    label: str
+    subject: int
+    asks: tuple[Ask, ...]
+    content: tuple[Ask, ...]
+    instead: tuple[tuple[str, Test, Fit], ...]
+    named: re.Pattern[str] | None
+    group: bool
+    failed: tuple[tuple[str, bytes], ...]
+    requested: bool
+
+
+class Shape(NamedTuple):
+    """What a set of keys decides.
+
+    Args:
+        deciders: keys that say what a span is, with what each of their values means, in the dialects' order.
+        ids: where conversation ids are, in the configured order; `subjects`: who is served.
+        own: attributes of our own, in order; `session_like`: unknown keys that look as if they held ids.
+    """
+
+    keys: frozenset[str]
+    deciders: tuple[tuple[str, Memo[Fit]], ...]
+    ids: tuple[str, ...]
+    subjects: tuple[str, ...]
+    own: tuple[str, ...]
+    session_like: tuple[str, ...]
+
+
+class Shapes(dict[tuple[str, ...], Shape]):
+    """Shapes by keys, made when first asked for."""
+
+    def __init__(self, planners: Sequence[Planner], conversation_keys: tuple[str, ...]) -> None:
+        super().__init__()
+        self._planners = planners
+        self._ids = conversation_keys
+        self._subjects = tuple(dict.fromkeys(key for one in planners for key in one.dialect.subject))
+
+    def __missing__(self, names: tuple[str, ...]) -> Shape:
+        keys = frozenset(names)
+        shape = Shape(
+            keys=keys,
+            deciders=tuple(
+                (one.dialect.kind, Memo[Fit](_Fitting(one, keys), MEMO))
+                for one in self._planners
+                if one.dialect.kind in keys
+            ),
+            ids=tuple(key for key in self._ids if key in keys),
+            subjects=tuple(key for key in self._subjects if key in keys),
+            own=tuple(sorted(key for key in keys if key.startswith(OURS))),
+            session_like=tuple(sorted(key for key in keys - {*self._ids, *NO_SESSIONS} if SESSION_LIKE.search(key))),
+        )
+        if len(names) <= MAX_KEYS:
+            if len(self) >= MAX_SHAPES:
+                self.clear()
+            self[names] = shape
+        return shape
+
+
+class _Fitting:
+    """What a decider's bytes mean to spans with these keys."""
+
+    __slots__ = ("keys", "planner")
+
+    def __init__(self, planner: Planner, keys: frozenset[str]) -> None:
+        self.planner, self.keys = planner, keys
+
+    def __call__(self, raw: bytes) -> Fit:
+        return fitted(self.planner.of_operation(raw), self.keys)
+
+
+def fitted(plan: Plan, keys: frozenset[str]) -> Fit:
+    table = plan.dialect
+    may_be_requested = plan.kind is Kind.TOOL and not keys.isdisjoint(table.arguments)
+    return Fit(
+        dialect=table,
+        kind=plan.kind,
+        label=plan.label,
+        subject=plan.subject,
+        asks=tuple(ask for ask in plan.asks if ask[0] in keys),
+        content=tuple(ask for ask in plan.content if ask[0] in keys),
+        instead=tuple((key, test, fitted(other, keys)) for key, test, other in plan.instead if key in keys),
+        named=plan.named,
+        group=plan.group,
+        failed=tuple(mark for mark in plan.failed if mark[0] in keys),
+        requested=may_be_requested and keys.isdisjoint(table.result),
+    )

@@ -1,0 +1,1 @@
+"""Looking at what was sent, and at verdicts, without running the pipeline."""

@@ -1,0 +1,98 @@
+"""Which conversation each trace of a closed set belongs to (RULES.md 1, 4 and 5).
+
+The stages decide this as traces arrive; here all are there, so each chain of links is simply followed to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pipeline.core.judging.views import TraceView, view_trace
+from schemas.span import Span
+
+MOST_CANDIDATES = 8
+LONGEST_CHAIN = 10_000
+
+Key = tuple[str, bytes]
+"""Tenant and trace id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Traces that belong together. `conversation_id` is empty where no span has one."""
+
+    tenant: str
+    conversation_id: str
+    traces: tuple[TraceView, ...]
+
+
+def conversations(spans: Iterable[Span], max_spans: int) -> list[Conversation]:
+    """The conversations of these spans, those that begin first first."""
+    traces = {key: view_trace(key[1], held, max_spans) for key, held in _by_trace(spans).items()}
+    ids = {key: _stated_id(view) for key, view in traces.items()}
+    nexts = {key: _next(key, traces, ids) for key in traces if not ids[key]}
+    found: dict[tuple[str, str, bytes], list[TraceView]] = {}
+    for key, view in traces.items():
+        end = _end(key, nexts, traces)
+        group = (key[0], ids[end], b"" if ids[end] else end[1])
+        found.setdefault(group, []).append(TraceView(view.trace_id, view.spans, view.truncated, lead=end[1]))
+    grouped = [
+        Conversation(tenant, conversation_id, tuple(sorted(views, key=_age)))
+        for (tenant, conversation_id, _), views in found.items()
+    ]
+    return sorted(grouped, key=lambda one: _age(one.traces[0]))
+
+
+def _by_trace(spans: Iterable[Span]) -> dict[Key, list[Span]]:
+    """Each span once: of copies one with an id, then the later end, then the one with more attributes."""
+    best: dict[tuple[str, bytes, bytes], Span] = {}
+    for span in spans:
+        key = (span.tenant, span.trace_id, span.span_id)
+        if key not in best or _worth(span) > _worth(best[key]):
+            best[key] = span
+    traces: dict[Key, list[Span]] = {}
+    for span in best.values():
+        traces.setdefault((span.tenant, span.trace_id), []).append(span)
+    return traces
+
+
+def _worth(span: Span) -> tuple[bool, int, int, str]:
+    return bool(span.ids), span.end, span.attributes, repr(span)
+
+
+def _age(view: TraceView) -> tuple[int, bytes]:
+    return view.start, view.trace_id
+
+
+def _stated_id(view: TraceView) -> str:
+    return next((span.ids[0] for span in view.from_root if span.ids), "")
+
+
+def _next(key: Key, traces: Mapping[Key, TraceView], ids: Mapping[Key, str]) -> Key | None:
+    """Where a trace without an id leads: what it links to, or shares a response id with."""
+    tenant, trace_id = key
+    linked = {(tenant, link) for span in traces[key].spans for link in span.links}
+    for response_id in {span.response_id for span in traces[key].spans if span.response_id}:
+        having = [
+            other
+            for other, view in traces.items()
+            if other[0] == tenant and any(span.response_id == response_id for span in view.spans)
+        ]
+        linked.add(min(having, key=lambda other: (not ids[other], _age(traces[other]))))
+    known = [other for other in sorted(linked - {(tenant, trace_id)})[:MOST_CANDIDATES] if other in traces]
+    return min(known, key=lambda other: (not ids[other], _age(traces[other])), default=None)
+
+
+def _end(key: Key, nexts: Mapping[Key, Key | None], traces: Mapping[Key, TraceView]) -> Key:
+    """The end of a trace's chain; of a circle, and of one that is too long, its earliest trace."""
+    path = [key]
+    seen = {key}
+    while (following := nexts.get(path[-1])) is not None:
+        if following in seen:
+            return min(path[path.index(following) :], key=lambda one: _age(traces[one]))
+        if len(path) >= LONGEST_CHAIN:
+            return min(path, key=lambda one: _age(traces[one]))
+        path.append(following)
+        seen.add(following)
+    return path[-1]
