@@ -12,11 +12,14 @@ from typing import Any, Protocol
 import msgspec
 from aiohttp import web
 
-from pipeline.core.timeline import SECOND, TimeRules, to_text
+from pipeline.core.timeline import SECOND, TimeRules
 from pipeline.core.windows import window_bounds
 from pipeline.errors import StoreUnavailable
 from pipeline.logs import Log
+from pipeline.serve.asking import Refusal, chosen, json_body, known_only, time
+from pipeline.serve.listing import Listing
 from pipeline.sinks.conversation import Conversation
+from pipeline.sinks.listing import Page, Place, Wanted
 from schemas.segment import WINDOWS, Rate, RateReading
 
 log = Log("serve")
@@ -50,13 +53,7 @@ class Reader(Protocol):
 
     async def session(self, tenant: str, conversation: str) -> Conversation | None: ...
 
-
-class Refusal(Exception):
-    """A request that is answered with an error, as JSON."""
-
-    def __init__(self, status: int, message: str, **details: Any) -> None:
-        super().__init__(message)
-        self.status, self.body = status, {"error": message, **details}
+    async def sessions(self, wanted: Wanted, after: Place | None, limit: int) -> Page: ...
 
 
 class Api:
@@ -68,19 +65,18 @@ class Api:
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/api/rates", self.rates),
+            web.get("/api/sessions", Listing(self._rates, self._store, self._rules).sessions),
             web.get("/api/sessions/{tenant}/{conversation}", self.conversation),
             web.get("/api/health", self.health),
         ]
 
     async def rates(self, request: web.Request) -> web.Response:
         """`cube` (default `system`), `window` (default `24h`), `rate` (default all), `source` (default `state`)."""
-        unknown = sorted(request.query.keys() - {"cube", "window", "rate", "source"})
-        if unknown:
-            raise Refusal(400, f"unknown parameter {unknown[0]!r}", allowed=["cube", "window", "rate", "source"])
-        cube = _chosen(request, "cube", self._rates.cubes(), "system")
-        window = _chosen(request, "window", list(WINDOWS), "24h")
-        rate = _chosen(request, "rate", [r.value for r in Rate], None)
-        source = _chosen(request, "source", SOURCES, "state")
+        known_only(request, ["cube", "window", "rate", "source"])
+        cube = chosen(request, "cube", self._rates.cubes(), "system")
+        window = chosen(request, "window", list(WINDOWS), "24h")
+        rate = chosen(request, "rate", [r.value for r in Rate], None)
+        source = chosen(request, "source", SOURCES, "state")
         readings = [
             reading
             for reading in await self._rates.all_rates()
@@ -91,7 +87,7 @@ class Api:
         if source == "store":
             found = await self._from_store(cube, window, rate, readings, as_of)
         found.sort(key=lambda r: (r["rate"], sorted(r["dimensions"].items())))
-        return _json({"as_of": _time(as_of), "cube": cube, "window": window, "source": source, "rates": found})
+        return json_body({"as_of": time(as_of), "cube": cube, "window": window, "source": source, "rates": found})
 
     async def _from_store(
         self, cube: str, window: str, rate: str | None, readings: Sequence[RateReading], as_of: int
@@ -128,10 +124,10 @@ class Api:
         story = await self._store.session(tenant, conversation)
         if story is None:
             raise Refusal(404, f"no session of conversation {conversation!r} of tenant {tenant!r} is in the store")
-        return _json({"as_of": _time(self._rates.watermark()), **msgspec.structs.asdict(story)})
+        return json_body({"as_of": time(self._rates.watermark()), **msgspec.structs.asdict(story)})
 
     async def health(self, _request: web.Request) -> web.Response:
-        return _json({"as_of": _time(self._rates.watermark()), **self._health()})
+        return json_body({"as_of": time(self._rates.watermark()), **self._health()})
 
 
 @web.middleware
@@ -157,13 +153,6 @@ async def errors_as_json(request: web.Request, handler: Callable[..., Any]) -> w
         return web.json_response({"error": "this failed; the worker's log says why"}, status=500)
 
 
-def _chosen(request: web.Request, name: str, allowed: Sequence[str], default: str | None) -> Any:
-    value = request.query.get(name, default)
-    if value is not None and value not in allowed:
-        raise Refusal(400, f"unknown {name} {value!r}", parameter=name, allowed=list(allowed))
-    return value
-
-
 def _told(reading: RateReading, numerator: int, denominator: int) -> dict[str, Any]:
     known = reading.ratio is not None
     return {
@@ -178,11 +167,3 @@ def _told(reading: RateReading, numerator: int, denominator: int) -> dict[str, A
         "maturity": reading.maturity,
         "target": reading.target,
     }
-
-
-def _time(ns: int) -> str | None:
-    return to_text(ns) if ns else None
-
-
-def _json(body: Any) -> web.Response:
-    return web.Response(body=msgspec.json.encode(body), content_type="application/json")

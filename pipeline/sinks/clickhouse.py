@@ -20,6 +20,7 @@ from pipeline.logs import Log
 from pipeline.sinks.columns import BadValue, Convert, converter
 from pipeline.sinks.connection import Connection
 from pipeline.sinks.conversation import Conversation, read_conversation
+from pipeline.sinks.listing import Page, Place, Wanted, read_page
 from schemas.rows import TABLES
 from schemas.topics import Topic
 
@@ -69,6 +70,10 @@ class Store(Connection):
     async def session(self, tenant: str, conversation: str) -> Conversation | None:
         """All sessions of a conversation with what they rest on; None where there are none."""
         return await self.in_thread(lambda: read_conversation(self, tenant, conversation))
+
+    async def sessions(self, wanted: Wanted, after: Place | None, limit: int) -> Page:
+        """A page of the sessions that are wanted."""
+        return await self.in_thread(lambda: read_page(self, wanted, after, limit))
 
     def _write(self, table: str, rows: Sequence[Sequence[Any]], token: str) -> int:
         good: list[list[Any]] = []

@@ -75,14 +75,14 @@ def read_conversation(store: Connection, tenant: str, conversation: str) -> Conv
     sessions = [
         StoredSession(
             ordinal=verdict["ordinal"],
-            verdict=_readable(verdict),
+            verdict=readable(verdict),
             criteria=criteria.get(verdict["ordinal"], []),
             revisions=revisions.get(verdict["ordinal"], []),
             spans=spans[verdict["ordinal"]],
         )
         for verdict in verdicts
     ]
-    return Conversation(tenant, conversation, sessions, [_readable(o) for o in rows("outcomes")], outside)
+    return Conversation(tenant, conversation, sessions, [readable(o) for o in rows("outcomes")], outside)
 
 
 def _placed(steps: Iterable[Record], verdicts: list[Record]) -> tuple[dict[int, list[Record]], list[Record]]:
@@ -93,18 +93,18 @@ def _placed(steps: Iterable[Record], verdicts: list[Record]) -> tuple[dict[int, 
         holders = [v for v in verdicts if step["trace_id"] in v["trace_ids"]]
         if len(holders) > 1:
             holders = [v for v in holders if v["start"] <= step["start"] <= v["end"]] or holders
-        (placed[holders[0]["ordinal"]] if holders else outside).append(_readable(step))
+        (placed[holders[0]["ordinal"]] if holders else outside).append(readable(step))
     return placed, outside
 
 
 def _by_ordinal(records: Iterable[Record]) -> dict[int, list[Record]]:
     grouped: dict[int, list[Record]] = {}
     for record in records:
-        grouped.setdefault(record["ordinal"], []).append(_readable(record))
+        grouped.setdefault(record["ordinal"], []).append(readable(record))
     return grouped
 
 
-def _readable(record: Record) -> Record:
+def readable(record: Record) -> Record:
     return {name: _value(name, value) for name, value in record.items()}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pipeline import metrics
 from pipeline.core.correlating.step import CorrelateStep
@@ -21,6 +21,7 @@ from pipeline.runners.follower import SnapFollower
 from pipeline.runners.ingest_runner import IngestRunner
 from pipeline.runners.sink_runner import SinkRunner
 from pipeline.sinks.conversation import Conversation
+from pipeline.sinks.listing import Page, Place, Wanted
 from schemas.segment import RateReading
 from schemas.topics import Stage
 
@@ -37,6 +38,9 @@ class NoStore:
         raise StoreUnavailable("this process has no store: ask the sink's")
 
     async def session(self, tenant: str, conversation: str) -> Conversation | None:
+        raise StoreUnavailable("this process has no store: ask the sink's")
+
+    async def sessions(self, wanted: Wanted, after: Place | None, limit: int) -> Page:
         raise StoreUnavailable("this process has no store: ask the sink's")
 
 
@@ -120,17 +124,29 @@ class ProcessReadings:
     async def all_rates(self) -> Iterable[RateReading]:
         """The readings of every segment, whoever owns it."""
         if time.monotonic() >= self._rates_until:
-            steps = dict(self._follower.steps()) if self._follower else {}
-            measure = self._stages.get(Stage.MEASURE)
-            steps.update(measure.steps() if measure else {})
-            measures = [step for _, step in sorted(steps.items()) if isinstance(step, MeasureStep)]
-            self._rates = [reading for step in measures for reading in step.readings()]
+            self._rates = list(self._read_rates())
             self._rates_until = time.monotonic() + KEPT_SECONDS
         return self._rates
 
-    def watermark(self) -> int:
-        """The lowest watermark of stage 5, ns; 0 while one partition has heard nothing."""
+    def _read_rates(self) -> Iterator[RateReading]:
+        """What is owned is read as of its own watermark; what is followed as of the newest that is known, since a
+        checkpoint is written only when there is something to write."""
+        measure = self._stages.get(Stage.MEASURE)
+        owned = measure.steps() if measure else {}
+        for step in owned.values():
+            if isinstance(step, MeasureStep):
+                yield from step.readings()
+        if self._follower is not None:
+            newest = max(self._watermarks().values(), default=0)
+            for partition, step in self._follower.steps().items():
+                if partition not in owned and isinstance(step, MeasureStep):
+                    yield from step.readings(newest)
+
+    def _watermarks(self) -> dict[int, int]:
         marks = dict(self._follower.watermarks()) if self._follower else {}
         measure = self._stages.get(Stage.MEASURE)
-        marks.update(measure.watermarks() if measure else {})
-        return min(marks.values(), default=0)
+        return marks | (measure.watermarks() if measure else {})
+
+    def watermark(self) -> int:
+        """The lowest watermark of stage 5, ns; 0 while one partition has heard nothing."""
+        return min(self._watermarks().values(), default=0)

@@ -60,7 +60,7 @@ class Live:
             text=True,
             timeout=PATIENCE_SECONDS,
         )
-        assert done.returncode == 0 and done.stderr == "", done.stderr
+        assert (done.returncode, done.stderr) == (0, "")
         return float(done.stdout)
 
     def report(self, **outcome: Any) -> None:

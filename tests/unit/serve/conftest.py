@@ -14,6 +14,7 @@ from pipeline.core.timeline import TimeRules
 from pipeline.serve.api import Reader
 from pipeline.serve.app import application, listen
 from pipeline.sinks.conversation import Conversation
+from pipeline.sinks.listing import Page, Place, Wanted
 from pipeline.sinks.prometheus import Exporter
 from schemas.segment import RateReading
 
@@ -61,10 +62,16 @@ class FakeWorker:
 
 @dataclass
 class FakeStore:
-    """A store that answers with what `buckets` holds, or raises `fails`."""
+    """A store that answers with what `buckets` holds, or raises `fails`.
+
+    Attributes:
+        pages: of every list, in order; what was asked for is in `asked`.
+    """
 
     buckets: list[tuple[str, dict[str, str], str, int, int, int]] = field(default_factory=list)
     stories: dict[tuple[str, str], Conversation] = field(default_factory=dict)
+    pages: list[Page] = field(default_factory=list)
+    asked: list[tuple[Wanted, Place | None, int]] = field(default_factory=list)
     fails: Exception | None = None
 
     async def rates(self, cube: str, start: int, end: int) -> list[tuple[dict[str, str], str, int, int]]:
@@ -82,6 +89,12 @@ class FakeStore:
         if self.fails is not None:
             raise self.fails
         return self.stories.get((tenant, conversation))
+
+    async def sessions(self, wanted: Wanted, after: Place | None, limit: int) -> Page:
+        if self.fails is not None:
+            raise self.fails
+        self.asked.append((wanted, after, limit))
+        return self.pages[len(self.asked) - 1]
 
 
 @dataclass
