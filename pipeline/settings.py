@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from datetime import timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
 from pipeline.core.timeline import TimeRules, nanoseconds
 from pipeline.errors import TrueupError
 from schemas.contract import Duration
+from schemas.outcome import OutcomeKind
 
 PREFIX = "TRUEUP_"
 NOT_SETTINGS = frozenset({"TRUEUP_VERSION"})
@@ -33,6 +36,36 @@ def _names(value: Any) -> Any:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+
+
+def _pairs(value: Any) -> Any:
+    """`a=1, b=2` as pairs; a table of a TOML file is one already."""
+    if not isinstance(value, str):
+        return value
+    pairs = [part.partition("=") for part in _names(value)]
+    if any(not (name.strip() and equals and held.strip()) for name, equals, held in pairs):
+        raise ValueError("write name=value, separated by commas")
+    return {name.strip(): held.strip() for name, _, held in pairs}
+
+
+def _sources(value: Any) -> Any:
+    """`evidence=billing|stripe`: several sources of a kind."""
+    given = _pairs(value)
+    if not isinstance(given, dict):
+        return given
+    return {kind: tuple(held.split("|")) if isinstance(held, str) else held for kind, held in given.items()}
+
+
+def _not_retract(value: dict[OutcomeKind, frozenset[str]]) -> dict[OutcomeKind, frozenset[str]]:
+    if OutcomeKind.RETRACT in value:
+        raise ValueError("retract is always its own source's to say")
+    return value
+
+
+Sources = Annotated[dict[OutcomeKind, frozenset[str]], BeforeValidator(_sources), AfterValidator(_not_retract)]
+"""By kind, the only sources that outcomes are taken from."""
+Days = Annotated[dict[str, Annotated[Duration, Field(ge=timedelta(days=1))]], BeforeValidator(_pairs)]
+"""By ClickHouse table, how long a row is kept after it was written."""
 Port = Annotated[int, Field(ge=0, le=65_535)]
 
 
@@ -52,29 +85,32 @@ class Settings(BaseModel):
     tokens: Path | None = None
     subject_key: str = ""
     tenant_from: str | None = None
-    agent_sources: Names = ()
+    agent_sources: Names | None = None
+    outcome_sources: Sources = Field({}, validate_default=True)
+    dead_letter_payload: bool = False
+    store_retention: Days = Field({}, validate_default=True)
     conversation_keys: Names = CONVERSATION_KEYS
-    label_budget: int = Field(1000, ge=1)
+    label_budget: int = Field(default=1000, ge=1)
 
-    partitions: int | None = Field(None, ge=1, le=1000)
-    replication: int = Field(-1, ge=-1, description="of the topics that we make; -1 is the broker's default")
+    partitions: int | None = Field(default=None, ge=1, le=1000)
+    replication: int = Field(default=-1, ge=-1, description="of the topics that we make; -1 is the broker's default")
     checkpoint_interval: Duration | None = None
     broker_session_timeout: Duration | None = None
-    heal_after: Duration = Field("3s", validate_default=True)
-    idle_after: Duration = Field("60s", validate_default=True)
+    heal_after: Duration = timedelta(seconds=3)
+    idle_after: Duration = timedelta(seconds=60)
 
-    session_gap: Duration = Field("30m", validate_default=True)
-    closing_grace: Duration = Field("5m", validate_default=True)
-    resume_window: Duration = Field("2h", validate_default=True)
-    wait_window: Duration = Field("24h", validate_default=True)
-    reopen_window: Duration = Field("72h", validate_default=True)
-    trace_timeout: Duration = Field("10m", validate_default=True)
-    max_clock_skew: Duration = Field("5m", validate_default=True)
-    lateness: Duration = Field("5m", validate_default=True)
-    retention: Duration = Field("35d", validate_default=True)
-    bucket: Duration = Field("5m", validate_default=True)
-    folded_bucket: Duration = Field("1h", validate_default=True)
-    max_spans_per_trace: int = Field(20_000, ge=1)
+    session_gap: Duration = timedelta(minutes=30)
+    closing_grace: Duration = timedelta(minutes=5)
+    resume_window: Duration = timedelta(hours=2)
+    wait_window: Duration = timedelta(hours=24)
+    reopen_window: Duration = timedelta(hours=72)
+    trace_timeout: Duration = timedelta(minutes=10)
+    max_clock_skew: Duration = timedelta(minutes=5)
+    lateness: Duration = timedelta(minutes=5)
+    retention: Duration = timedelta(days=35)
+    bucket: Duration = timedelta(minutes=5)
+    folded_bucket: Duration = timedelta(hours=1)
+    max_spans_per_trace: int = Field(default=20_000, ge=1)
 
     @property
     def rules(self) -> TimeRules:

@@ -47,8 +47,7 @@ def main() -> None:
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except UsageError as error:
-        message = getattr(error, "format_message", lambda: str(error))()
-        fail(f"{message.rstrip('.')}; see trueup --help")
+        fail(f"{error.format_message().rstrip('.')}; see trueup --help")
     except TrueupError as error:
         fail(str(error))
     except typer.Abort:

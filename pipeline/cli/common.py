@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import logging
 import os
 import socket
@@ -10,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-import pipeline
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.contracts.parse import ContractError, load
 from pipeline.errors import TrueupError
@@ -24,6 +24,8 @@ EMBEDDED_SESSION_SECONDS = 3.0  # a worker that was killed is missed so soon
 PARTITIONS = 8
 CHECKPOINT_SECONDS = 1.0
 SESSION_SECONDS = 6.0  # Kafka refuses less by default
+
+HERE = Path(__file__)
 
 _debug = False
 
@@ -43,7 +45,17 @@ Config = Annotated[Path | None, typer.Option("--config", help="Settings, as TOML
 Debug = Annotated[bool, typer.Option("--debug", help="Show stack traces.", callback=_note_debug, is_eager=True)]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where data is kept; .trueup if not given.")]
 Brokers = Annotated[str | None, typer.Option("--brokers", help="Kafka, host:port[,host:port].")]
-Contracts = Annotated[Path | None, typer.Option("--contracts", help="Folder of contracts; ./contracts if there is one.")]
+Contracts = Annotated[
+    Path | None, typer.Option("--contracts", help="Folder of contracts; ./contracts if there is one.")
+]
+
+
+def version() -> str:
+    """Of trueup, as it was installed."""
+    try:
+        return importlib.metadata.version("trueup")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def quiet_libraries() -> None:
@@ -68,8 +80,7 @@ def contract_files(folder: Path | None) -> list[tuple[str, str]]:
         NoContracts: the folder has none.
     """
     if folder is None:
-        here, packaged = Path("contracts"), Path(pipeline.__file__).parent / "contracts"
-        checkout = Path(pipeline.__file__).parent.parent / "contracts"
+        here, packaged, checkout = Path("contracts"), HERE.parents[1] / "contracts", HERE.parents[2] / "contracts"
         folder = next((one for one in (here, packaged, checkout) if any(one.glob("*.yaml"))), here)
     files = sorted(folder.glob("*.yaml"))
     if not files:

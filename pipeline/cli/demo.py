@@ -83,9 +83,9 @@ def build_world(screen: Screen, seed: int, sessions: int) -> World:
     """The world, and a line about it."""
     began = time.monotonic()
     built = build(seed, sessions, datetime.now(UTC))
-    faults = built.faults
+    faults, took = built.faults, time.monotonic() - began
     screen.say(
-        f"a world of {built.sessions:,} sessions (seed {seed}) built in {time.monotonic() - began:.1f} s: {faults.late} "
+        f"a world of {built.sessions:,} sessions (seed {seed}) built in {took:.1f} s: {faults.late} "
         f"spans and outcomes come late, {faults.duplicates} twice, {faults.reordered} out of order"
     )
     return built

@@ -15,7 +15,9 @@ from pipeline.sinks.clickhouse import Store
 def migrate(
     config: Config = None,
     data_dir: DataDir = None,
-    dsn: Annotated[str | None, typer.Option("--dsn", help="ClickHouse; a folder of the data folder if not given.")] = None,
+    dsn: Annotated[
+        str | None, typer.Option("--dsn", help="ClickHouse; a folder of the data folder if not given.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Brings the schema of ClickHouse to the newest version; safe to run again.

@@ -50,7 +50,7 @@ async def _run(options: ProcessOptions) -> int:
 
 
 async def _before(task: asyncio.Future[Any], stopped: asyncio.Event) -> bool:
-    """Whether the task came to its end before the process was told to stop; else it is cancelled. Its error is raised."""
+    """Whether the task ended before the process was told to stop; else it is cancelled. Its error is raised."""
     stopping: asyncio.Future[Any] = asyncio.ensure_future(stopped.wait())
     await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()

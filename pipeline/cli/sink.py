@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import Brokers, Config, Contracts, DataDir, Debug, book, runner_options, settings
+from pipeline.cli.common import Brokers, Config, Contracts, DataDir, Debug, book, runner_options, settings, version
 from pipeline.cli.process import run
 from pipeline.worker.parts import SINK, ProcessOptions
 
@@ -16,7 +16,9 @@ def sink(
     brokers: Brokers = None,
     contracts: Contracts = None,
     data_dir: DataDir = None,
-    dsn: Annotated[str | None, typer.Option("--dsn", help="ClickHouse; a folder of the data folder if not given.")] = None,
+    dsn: Annotated[
+        str | None, typer.Option("--dsn", help="ClickHouse; a folder of the data folder if not given.")
+    ] = None,
     port: Annotated[int | None, typer.Option("--port", help="Of pages, metrics and API; 6066 if not given.")] = None,
     debug: Debug = False,
 ) -> None:
@@ -37,5 +39,6 @@ def sink(
             replication=chosen.replication,
             tokens=chosen.tokens,
             label_budget=chosen.label_budget,
+            version=version(),
         )
     )

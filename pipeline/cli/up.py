@@ -10,9 +10,7 @@ from pipeline.embedded.folder import DataFolder
 from pipeline.embedded.machine import Machine
 
 
-def up(
-    config: Config = None, contracts: Contracts = None, data_dir: DataDir = None, debug: Debug = False
-) -> None:
+def up(config: Config = None, contracts: Contracts = None, data_dir: DataDir = None, debug: Debug = False) -> None:
     """Starts broker, gateway, worker and an in-process ClickHouse; for trying, nothing else is needed.
 
     Example: trueup up --data-dir /tmp/trueup

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import Brokers, Config, Contracts, DataDir, Debug, book, runner_options, settings
+from pipeline.cli.common import Brokers, Config, Contracts, DataDir, Debug, book, runner_options, settings, version
 from pipeline.cli.process import run
 from pipeline.runners.options import Breakpoints, KillAt
 from pipeline.settings import Settings
@@ -63,6 +63,7 @@ def options_of(chosen: Settings, embedded: bool, kill_at: str = "", name: str = 
         replication=1 if embedded else chosen.replication,
         tokens=chosen.tokens,
         label_budget=chosen.label_budget,
+        version=version(),
         tenant_from=chosen.tenant_from,
         agent_sources=frozenset(chosen.agent_sources),
         conversation_keys=chosen.conversation_keys,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +11,7 @@ from pipeline.core.contracts.book import ContractBook
 from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
 from pipeline.core.timeline import TimeRules
 from pipeline.runners.options import Breakpoints, RunnerOptions
+from schemas.outcome import OutcomeKind
 
 
 class Part(StrEnum):
@@ -40,7 +42,11 @@ class ProcessOptions:
         gateway_port, api_port: 0 takes a free one.
         replication: of the topics that are missing; -1 is the broker's default.
         patience: see `topology.Setup`.
-        tokens: a file with one bearer token a line; without it only loopback is served.
+        agent_sources: see `Ingest`; None: those whose tokens may also send spans.
+        outcome_sources, dead_letter_payload: see `Ingest`.
+        subject_key: what subjects are hashed by; needed by who ingests.
+        store_days: of the store's tables, by name: how long rows are kept.
+        tokens: the file of bearer tokens; without it only loopback is served.
     """
 
     parts: frozenset[Part]
@@ -55,7 +61,12 @@ class ProcessOptions:
     patience: int = 0
     tokens: Path | None = None
     label_budget: int = 1000
+    version: str = "unknown"
     tenant_from: str | None = None
-    agent_sources: frozenset[str] = frozenset()
+    agent_sources: frozenset[str] | None = None
+    outcome_sources: Mapping[OutcomeKind, frozenset[str]] = field(default_factory=dict)
+    subject_key: bytes = b""
+    dead_letter_payload: bool = False
+    store_days: Mapping[str, int] = field(default_factory=dict)
     conversation_keys: tuple[str, ...] = CONVERSATION_KEYS
     breakpoints: Breakpoints = field(default_factory=Breakpoints)

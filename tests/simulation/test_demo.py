@@ -26,17 +26,22 @@ def test_every_number_is_exact_over_two_kills(trueup: Start, tmp_path: Path) -> 
 
     assert process.returncode == 0, said + complained
     found = summary(tmp_path)
-    assert found["exact"] is True and found["seed"] == 5 and found["sessions"] >= int(SESSIONS)
+    assert found["exact"] is True
+    assert found["seed"] == 5
+    assert found["sessions"] >= int(SESSIONS)
     assert min(found["late"], found["duplicates"], found["reordered"]) > 0
-    assert found["sources"] == ["metrics", "state", "store"] and found["kills"] == 2
+    assert found["sources"] == ["metrics", "state", "store"]
+    assert found["kills"] == 2
     rates = {row["rate"] for row in found["rows"]}
-    assert len({row["family"] for row in found["rows"]}) == 5 and len(found["rows"]) == 5 * len(rates)
+    assert len({row["family"] for row in found["rows"]}) == 5
+    assert len(found["rows"]) == 5 * len(rates)
     for row in found["rows"]:
         assert (row["numerator"], row["denominator"]) == (row["true_numerator"], row["true_denominator"])
     assert "number 1: after the outputs of a checkpoint, before its marker" in said
     assert "number 2: after a marker, before the acknowledgement" in said
     assert said.count("re-read") == 2
-    assert "revision 2" in said and "Claimed complete, and later found otherwise" in said
+    assert "revision 2" in said
+    assert "Claimed complete, and later found otherwise" in said
     assert complained == ""
     assert started_in(tmp_path) == []
 
@@ -75,10 +80,12 @@ def test_without_exit_the_status_says_only_that_it_ran(trueup: Start) -> None:
 
 def test_a_half_failed_start_leaves_nothing(trueup: Start, tmp_path: Path) -> None:
     process = trueup("demo", "--exit", "--sessions", "40", "--preload", "tests.simulation.faults.no_such_module")
-    said, complained = process.communicate(timeout=PATIENCE)
+    _, complained = process.communicate(timeout=PATIENCE)
 
     assert process.returncode == 2
-    assert complained.count("\n") == 1 and "the worker-1 ended with" in complained and "no_such_module" in complained
+    assert complained.count("\n") == 1
+    assert "the worker-1 ended with" in complained
+    assert "no_such_module" in complained
     assert started_in(tmp_path) == []
 
 

@@ -11,4 +11,4 @@ def reopened_by(*_: Any, **__: Any) -> tuple[dict[int, int], dict[int, int]]:
     return {}, {}
 
 
-judge.reopened_by = reopened_by
+judge.reopened_by = reopened_by  # type: ignore[attr-defined]

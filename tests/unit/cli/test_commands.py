@@ -33,7 +33,8 @@ def test_every_command_has_help_with_an_example(command: list[str]) -> None:
     assert done.returncode == 0, done.stderr
     assert "Example: " in done.stdout
     assert f"trueup {' '.join(command)}" in done.stdout
-    assert "--kill-at" not in done.stdout and "--preload" not in done.stdout
+    assert "--kill-at" not in done.stdout
+    assert "--preload" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,8 @@ def test_an_error_is_one_line_and_status_2(arguments: list[str], said: str) -> N
     done = run(*arguments)
 
     assert done.returncode == 2
-    assert said in done.stderr and done.stderr.startswith("trueup: ")
+    assert said in done.stderr
+    assert done.stderr.startswith("trueup: ")
     assert done.stderr.count("\n") == 1
 
 
@@ -62,7 +64,8 @@ def test_debug_shows_where() -> None:
 def test_an_unknown_setting_is_told() -> None:
     done = run("contracts", "check", TRUEUP_PARTITION="8")
 
-    assert done.returncode == 2 and "TRUEUP_PARTITION: there is no such setting" in done.stderr
+    assert done.returncode == 2
+    assert "TRUEUP_PARTITION: there is no such setting" in done.stderr
 
 
 def test_without_a_folder_of_its_own_a_place_gets_the_packaged_contracts(tmp_path: Path) -> None:
@@ -78,21 +81,24 @@ def test_every_problem_of_every_contract_is_told_with_file_and_line(tmp_path: Pa
     done = run("contracts", "check", str(tmp_path))
 
     assert done.returncode == 2
-    assert f"{tmp_path / 'a.yaml'}:2: version" in done.stdout and f"{tmp_path / 'b.yaml'}:2: version" in done.stdout
+    assert f"{tmp_path / 'a.yaml'}:2: version" in done.stdout
+    assert f"{tmp_path / 'b.yaml'}:2: version" in done.stdout
 
 
 def test_migrating_twice_is_once(tmp_path: Path) -> None:
     first, second = (run("migrate", "--data-dir", str(tmp_path)) for _ in range(2))
 
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
-    assert first.stdout.startswith("applied 0001_") and second.stdout == "the schema is up to date\n"
+    assert first.stdout.startswith("applied 0001_")
+    assert second.stdout == "the schema is up to date\n"
 
 
 def test_a_worker_without_brokers_says_so_and_ends() -> None:
     done = run("worker", "--brokers", f"127.0.0.1:{free_port()}", "--port", "0")
 
     assert done.returncode == 2
-    assert "do not answer" in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
+    assert "do not answer" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
 
 
 def test_nobody_holds_a_free_port() -> None:

@@ -61,7 +61,8 @@ def test_what_is_wrong_is_one_line_with_name_value_and_what_is_allowed(variable:
     with pytest.raises(SettingsError) as refused:
         load({variable: value})
 
-    assert variable in str(refused.value) and said in str(refused.value)
+    assert variable in str(refused.value)
+    assert said in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -75,5 +76,5 @@ def test_a_bad_file_is_named(content: str, tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="nowhere.toml: cannot be read"):
+    with pytest.raises(SettingsError, match=r"nowhere\.toml: cannot be read"):
         load({}, tmp_path / "nowhere.toml")
