@@ -42,7 +42,8 @@ def most(world: World, waiting: Sequence[Record]) -> int:
 
 def in_order(world: World) -> list[Batch]:
     """Everything in order of time, one by one, the watermark close behind."""
-    records = sorted([*world.spans, *world.outcomes], key=time_of)
+    everything: list[Record] = [*world.spans, *world.outcomes]
+    records = sorted(everything, key=time_of)
     batches = []
     for index, record in enumerate(records, start=1):
         batches.append(Batch((record,), min(time_of(record), most(world, records[index:]))))
@@ -55,8 +56,9 @@ def delivery(world: World, random: Random) -> list[Batch]:
     jitter = random.choice((0, HOUR, 10**18))
     records.sort(key=lambda one: time_of(one) + random.randint(0, jitter))
     last: list[Record] = []
-    if world.outcomes and random.random() < 0.7:
-        chosen = random.choice(world.outcomes)
+    if world.outcomes and random.random() < 0.9:
+        by_session = [one for one in world.outcomes if one.session_id]
+        chosen = random.choice(by_session or world.outcomes)
         last = [one for one in records if one is chosen]
         records = [one for one in records if one is not chosen]
     batches = []

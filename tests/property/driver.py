@@ -5,18 +5,25 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import msgspec
 
 from pipeline.core.correlating.step import CorrelateStep
+from pipeline.core.effects import PartitionStep
 from pipeline.core.judging.step import JudgeStep
+from pipeline.core.measuring.step import MeasureStep
 from pipeline.core.resolving.step import ResolveStep
+from pipeline.core.timeline import DAY
 from pipeline.runners.local_runner import CrashPoint, LocalRunner
-from pipeline.topology import STAGES, Setup
+from pipeline.topology import STAGES, Setup, StageSpec, StepMaker
 from schemas.envelope import Mark
+from schemas.outcome import Attached
 from schemas.rows import TABLES
+from schemas.segment import Partial, PartialReset
+from schemas.span import TraceGone, TraceSpans
 from schemas.topics import Stage, Topic, partition_of
 from schemas.verdict import Verdict
 from tests.builders import arrival, outcome_arrival
@@ -31,6 +38,49 @@ Count = tuple[int, int]
 _decode_verdict = msgspec.msgpack.Decoder(Verdict).decode
 
 
+class CountingJudge(JudgeStep):
+    """Counts the spans that it is given."""
+
+    received: Counter[Stage]
+
+    def apply(self, records: Sequence[TraceSpans | TraceGone | Attached]) -> None:
+        self.received[Stage.JUDGE] += sum(len(one.spans) for one in records if isinstance(one, TraceSpans))
+        super().apply(records)
+
+
+class CountingMeasure(MeasureStep):
+    """Counts the partials that it is given."""
+
+    received: Counter[Stage]
+
+    def apply(self, records: Sequence[Partial | PartialReset]) -> None:
+        self.received[Stage.MEASURE] += sum(isinstance(one, Partial) for one in records)
+        super().apply(records)
+
+
+def counting(spec: StageSpec, received: Counter[Stage]) -> StageSpec:
+    """The stage with its own step, which counts in `received` what it is given."""
+
+    def judge(setup: Setup) -> StepMaker:
+        def make(partition: int) -> PartitionStep:
+            step = CountingJudge(partition, setup.partitions, setup.book, setup.rules, setup.patience)
+            step.received = received
+            return step
+
+        return make
+
+    def measure(setup: Setup) -> StepMaker:
+        def make(partition: int) -> PartitionStep:
+            step = CountingMeasure(partition, setup.book, setup.rules)
+            step.received = received
+            return step
+
+        return make
+
+    made = {Stage.JUDGE: judge, Stage.MEASURE: measure}
+    return replace(spec, make=made.get(spec.stage, spec.make))
+
+
 class Pipeline:
     """Stages 2 to 5.
 
@@ -41,8 +91,12 @@ class Pipeline:
 
     def __init__(self, partitions: int = 2, random: Random | None = None, crashes: float = 0.0) -> None:
         self.partitions, self.random, self.crash_chance = partitions, random, crashes
-        self.runner = LocalRunner(STAGES, Setup(BOOK, RULES, partitions), partitions, shuffle=random)
+        self.received: Counter[Stage] = Counter()
+        stages = [counting(spec, self.received) for spec in STAGES]
+        self.runner = LocalRunner(stages, Setup(BOOK, RULES, partitions), partitions, shuffle=random)
         self.crashes = 0
+        self._asking = False
+        self._watermark = 0
         for stage in KEYED:
             for step in self.runner.steps(stage).values():
                 step.caught_up()  # the logs begin empty
@@ -71,6 +125,10 @@ class Pipeline:
                 boxes.setdefault((Topic.CORRELATIONS, partition_of(self.partitions, *key)), []).append(other)
         for (topic, partition), box in boxes.items():
             self.runner.feed_records(topic, partition, box)
+        self._asking |= any(isinstance(one, OSpan) and bool(one.links or one.response_id) for one in records)
+        if self._asking and watermark > self._watermark + DAY:
+            self.runner.drain()  # no answer is under way for so long that what asked has settled by then
+        self._watermark = max(self._watermark, watermark)
         for topic, source in ((Topic.SPANS, Topic.OTLP_SPANS), (Topic.CORRELATIONS, Topic.OUTCOMES)):
             marks = [Mark(Stage.INGEST, source, 0, watermark, False)]
             for partition in range(self.partitions):
@@ -122,7 +180,33 @@ class Pipeline:
 
     def waiting(self) -> int:
         """What the gauges say: outcomes that no session claimed yet."""
-        return sum(step.waiting_outcomes() for step in [*self.correlators(), *self.judges()])
+        by_key = sum(step.waiting_outcomes() for step in self.correlators())
+        return by_key + sum(step.waiting_outcomes() for step in self.judges())
+
+    def held_spans(self) -> int:
+        """Spans that stage 2 keeps for itself: their trace belongs to no conversation yet."""
+        traces = [trace for step in self.resolvers() for trace in step.traces.values()]
+        return sum(len(trace.spans) for trace in traces if not trace.conversation)
+
+    def states(self) -> dict[object, dict[str, int]]:
+        """Sessions by state, by segment: all partitions of stage 5 together."""
+        found: dict[object, dict[str, int]] = {}
+        for step in self.runner.steps(Stage.MEASURE).values():
+            assert isinstance(step, MeasureStep)
+            found.update({key: counts for key, counts in step.states(0, 2**63).items() if counts})
+        return found
+
+    def keys_left(self) -> int:
+        """Traces, outcomes, correlation keys and conversations that any stage still keeps."""
+        left = sum(len(step.traces) for step in self.resolvers())
+        left += sum(len(step.identities) + len(step.keys) for step in self.correlators())
+        return left + sum(len(step.conversations) for step in self.judges())
+
+    def watermarks(self) -> dict[tuple[Stage, int], int]:
+        return {(stage, number): n for stage in KEYED for number, n in self.runner.watermarks(stage).items()}
+
+    def dropped(self) -> int:
+        return self.count(Stage.RESOLVE, "dropped", "duplicate") + self.count(Stage.CORRELATE, "dropped")
 
     def count(self, stage: Stage, result: str, *reasons: str) -> int:
         counts = self.runner.counts[stage].items()
@@ -141,12 +225,15 @@ class Pipeline:
         found = [one for one in newest.values() if not one["deleted"]]
         return {(one["tenant"], one["conversation"], one["ordinal"]): one for one in found}
 
-    def versions(self) -> dict[bytes, list[int]]:
-        """The versions of each session's documents, in the order in which they were sent."""
-        found: dict[bytes, list[int]] = {}
+    def documents(self) -> dict[bytes, list[dict[str, Any]]]:
+        """Each session's documents, in the order in which they were sent."""
+        found: dict[bytes, list[dict[str, Any]]] = {}
         for key, value in self.runner.verdicts():
-            found.setdefault(key, []).append(json.loads(value or b"{}")["version"])
+            found.setdefault(key, []).append(json.loads(value or b"{}"))
         return found
+
+    def versions(self) -> dict[bytes, list[int]]:
+        return {key: [one["version"] for one in documents] for key, documents in self.documents().items()}
 
     def rows(self, table: str, *key: str) -> list[dict[str, Any]]:
         """A ClickHouse table as its readers see it: of each key the row with the highest version."""

@@ -87,6 +87,12 @@ KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("resolution", {"confirmed": False}),
 )
 
+NOBODY: tuple[dict[str, Any], ...] = (
+    {"session_id": "nobody"},
+    {"trace_id": trace_id(9999)},
+    {"correlation": {"x": 1}},
+)
+
 moments = st.one_of(
     st.sampled_from(ODD),
     st.builds(lambda limit, step: limit + step, st.sampled_from(LIMITS), st.sampled_from((0, 1))),
@@ -138,7 +144,7 @@ def worlds(draw: Draw, ids_known: bool = False) -> World:
     Args:
         ids_known: every trace has an id, so that none waits for one.
     """
-    rich = draw(st.sampled_from((True, True, True, False)))
+    rich = draw(st.integers(0, 6)) < 6
     spans: list[OSpan] = []
     for number in range(draw(st.integers(1, 3))):
         spans += _conversation(draw, number, rich and not number, ids_known)
@@ -146,7 +152,7 @@ def worlds(draw: Draw, ids_known: bool = False) -> World:
     spans += _copies(draw, spans, rich)
     last = max(one.end for one in spans)
     linked = any(one.links or one.response_id for one in spans)
-    if draw(st.booleans()):
+    if draw(st.integers(0, 2)) < 2:
         watermark = last + 80 * HOUR + draw(st.sampled_from((0, 24 * HOUR)))
     else:
         watermark = draw(st.sampled_from(sorted({one.end for one in spans}))) + draw(moments)
@@ -160,14 +166,16 @@ def _conversation(draw: Draw, number: int, rich: bool, ids_known: bool) -> list[
     clock = T0 + number * draw(st.sampled_from((0, MINUTE, 3 * HOUR)))
     spans: list[OSpan] = []
     count = draw(st.integers(2 if rich else 1, 5))
+    returns = rich and draw(st.booleans())
     for index in range(count):
         found = _trace(draw, number * 10 + index + 1, f"c{number}", clock, ids_known)
         if rich and index == 0:
-            found[0] = replace(found[0], family=("order",))
+            found[0] = replace(found[0], family=("order",), conversation_ids=((0, f"c{number}"),))
         if rich and index == 1:
-            found[0] = replace(found[0], family=("search",), conversation_ids=((0, f"c{number}"),))
+            found[0] = replace(found[0], family=("order",) if returns else ("search",))
+            found[0] = replace(found[0], conversation_ids=((0, f"c{number}"),))
         spans += found
-        clock = max(one.end for one in found) + draw(moments)
+        clock = max(one.end for one in found) + (25 * HOUR if returns and index == 0 else draw(moments))
     return spans
 
 
@@ -253,9 +261,8 @@ def _address(draw: Draw, anchor: OSpan, kind: str) -> dict[str, Any]:
     if how == 6 and kind == "evidence":
         return {"correlation": {"order": "k2", "parcel": "7"}}
     if how == 7:
-        return draw(
-            st.sampled_from(({"session_id": "nobody"}, {"trace_id": trace_id(9999)}, {"correlation": {"x": 1}}))
-        )
+        chosen: dict[str, Any] = draw(st.sampled_from(NOBODY))
+        return chosen
     return {"correlation": draw(st.sampled_from(({"order": "k1"}, {"parcel": 7}, {"order": "k2"})))}
 
 
@@ -271,7 +278,7 @@ def _again(draw: Draw, base: OOutcome, how: int, anchor: OSpan) -> OOutcome:
         return replace(changed, event_version=base.event_version, data={**data, "note": "other"})
     changed = replace(changed, event_version=draw(st.integers(1, 3)))
     if how == 4:
-        bare = {"session_id": None, "ordinal": None, "trace_id": None, "correlation": {}}
+        bare: dict[str, Any] = {"session_id": None, "ordinal": None, "trace_id": None, "correlation": {}}
         return replace(changed, **{**bare, **_address(draw, anchor, "reopen")})
     if len(changed.correlation) > 1 and kind != "evidence":
         return replace(changed, correlation={"order": "k2"})

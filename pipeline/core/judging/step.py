@@ -238,7 +238,10 @@ class JudgeStep:
         """The next moment to look again: a decision, or the end of retention, when all of it leaves the state."""
         ends = [view.end for view in views]
         ends += [one.event_time for held in conversation.outcomes.values() if (one := held.newest()) is not None]
-        seals = max(ends, default=self.watermark) + self.rules.retention + self.rules.bucket
+        if ends or not conversation.due:
+            seals = max(ends, default=self.watermark) + self.rules.retention + self.rules.bucket
+        else:
+            seals = conversation.due  # all of it has gone elsewhere: nothing but time is left to wait for
         if self.watermark >= seals:
             self._seal(key, conversation, views)
             return
@@ -253,7 +256,7 @@ class JudgeStep:
                 self.fold.seal(one.contribution)
         worked = {view.leads_to for view in views if view.work}
         idle = sum(len(view.spans) for view in views if view.leads_to not in worked)
-        self.outbox.count(Result.DROPPED, "no_work", idle)
+        self.outbox.count(Result.NOTED, "no_work", idle)
         if conversation.waiting:
             self._publisher.expired(conversation)
         del self.conversations[key]

@@ -32,6 +32,8 @@ class Membership:
             partition = partition_of(self.partitions, trace.tenant, conversation)
             gone = TraceGone(trace.tenant, conversation, trace.trace_id, trace.stamp)
             self.outbox.send(Topic.SESSION_EVENTS, partition, gone)
+        if target and not trace.conversation:
+            self.outbox.count(Result.USED, "span", len(trace.spans))
         trace.conversation, trace.lead = target, way.end
         if target:
             self.send_spans(trace, list(trace.spans))

@@ -136,7 +136,8 @@ class ResolveStep:
         if known is None:
             trace.first_end = min(trace.first_end, record.end) if trace.spans else record.end
             trace.spans[record.span_id] = head
-            self.outbox.count(Result.USED, "span")
+            if trace.conversation:
+                self.outbox.count(Result.USED, "span")  # else it is held, until it moves or proves to have no work
             return True
         self.outbox.count(Result.DROPPED, "duplicate")
         holds = better(known, head)
