@@ -175,30 +175,30 @@ class CorrelateStep:
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
-    def _expires(self, key: bytes) -> int:
-        """When nothing of it can count any more, ns."""
+    def _expires(self, key: bytes, empty_since: int) -> int:
+        """When nothing of it can count any more, ns; of a key that holds nothing, from `empty_since` on."""
         if key[:1] == IDENTITY:
             return self.identities[key].outcome.event_time + self.rules.retention
         state = self.keys[key]
         times = [one.start for one in state.statements.values()]
         times += [outcome.event_time for _, outcome in state.outcomes.values() if outcome is not None]
-        return max(times, default=self.watermark) + self.rules.retention
+        return max(times, default=empty_since) + self.rules.retention
 
     def _arm(self, key: bytes) -> None:
         if key not in self._armed:
             self._armed.add(key)
-            heapq.heappush(self._timers, (self._expires(key), key))
+            heapq.heappush(self._timers, (self._expires(key, self.watermark), key))
 
     def advance(self, watermark: int) -> None:
         if watermark <= self.watermark:
             return
         self.watermark = watermark
         while self._timers and self._timers[0][0] < watermark:
-            _, key = heapq.heappop(self._timers)
+            due, key = heapq.heappop(self._timers)
             self._armed.discard(key)
             if key not in self.identities and key not in self.keys:
                 continue
-            if self._expires(key) >= watermark:
+            if self._expires(key, due - self.rules.retention) >= watermark:
                 self._arm(key)
                 continue
             if key in self.keys:
