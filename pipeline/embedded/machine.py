@@ -16,7 +16,7 @@ from pipeline.embedded.broker import Broker
 from pipeline.embedded.children import Child, ChildEnded
 from pipeline.embedded.ports import check_free, free_port
 
-READY_SECONDS = 90.0
+READY_SECONDS = 180.0  # most of it is for machines that have much else to do
 MOST_RESTARTS = 10
 
 
