@@ -23,7 +23,6 @@ from schemas.topics import Topic
 from schemas.wire import DeadLetter, Keyed
 
 LOST = {
-    "looks_like_session_id": "spans without a conversation id have an unknown attribute that looks like one",
     "conflicting_ids": "a span has several conversation ids; the first of the configured keys holds",
     "missing_id": "a conversation id is blank",
     "record_time": "a span's time is missing",
@@ -31,6 +30,8 @@ LOST = {
     "unknown_claim": "trueup.task.outcome has a value that is none of completed, escalated, refused, failed",
 }
 """Notes of stage 1 that mean a loss, in words."""
+SESSION_LIKE = "looks_like_session_id"
+REMEDY = "name the attribute among the conversation keys"
 NO_WORK = "no_work"
 NO_ID = "no_conversation_id"
 
@@ -96,23 +97,19 @@ def _inspect(name: str, content: bytes, rules: TimeRules, options: dict[str, Any
             idle += len(conversation.traces)
         else:
             sessions.append(session)
+    unattributed = sum(session.session_id is None for session in sessions)
     lost = [
         Lost(reason, counts[Result.NOTED, reason], why) for reason, why in LOST.items() if counts[Result.NOTED, reason]
     ]
-    lost = [_with_keys(one, ingest.session_like) for one in lost]
+    if unattributed and ingest.session_like:
+        keys = ", ".join(sorted(ingest.session_like))
+        lost.append(Lost(SESSION_LIKE, counts[Result.NOTED, SESSION_LIKE], f"an id may stand in {keys}: {REMEDY}"))
     lost += [Lost(reason, n, why) for (reason, why), n in sorted(_buried(letters).items())]
     if idle:
         lost.append(Lost(NO_WORK, idle, "traces without model, tool, agent or hand-off spans open no session"))
-    unattributed = sum(session.session_id is None for session in sessions)
     if unattributed:
         lost.append(Lost(NO_ID, unattributed, "no span of the run has a conversation id: each run is its own session"))
     return FileSeen(name, len(spans), sessions, lost)
-
-
-def _with_keys(lost: Lost, keys: frozenset[str]) -> Lost:
-    if lost.reason != "looks_like_session_id":
-        return lost
-    return Lost(lost.reason, lost.count, f"{lost.why}: {', '.join(sorted(keys))}; name it in the conversation keys")
 
 
 def _buried(letters: Iterable[DeadLetter]) -> Counter[tuple[str, str]]:

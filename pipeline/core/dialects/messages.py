@@ -20,7 +20,15 @@ class _Message(msgspec.Struct):
     parts: list[_Part] = []
 
 
-_decode_messages = msgspec.json.Decoder(list[_Message]).decode
+class _WrittenPart(_Part):
+    content: msgspec.Raw = msgspec.Raw()
+
+
+class _WrittenMessage(msgspec.Struct):
+    parts: list[_WrittenPart] = []
+
+
+_decode_messages = msgspec.json.Decoder(list[_WrittenMessage]).decode
 _decode_reasons = msgspec.json.Decoder(list[str]).decode
 
 
@@ -37,14 +45,18 @@ def finish_reasons(raw: bytes, spellings: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(spellings.get(reason, reason) for reason in reasons if reason)
 
 
-def tool_calls_asked(raw: bytes, parts: frozenset[str]) -> int:
-    """How many parts of the answer are tool calls; `UNKNOWN` where that cannot be read, as when it is cut short."""
+def tool_calls_asked(raw: bytes, parts: frozenset[str], written: tuple[bytes, ...] = ()) -> int:
+    """How many parts of the answer are tool calls; `UNKNOWN` where that cannot be read, as when it is cut short.
+
+    Args:
+        parts: types of parts that are tool calls; `written`: how the text of a part begins that holds one.
+    """
     value = read_python(raw)
     try:
         if isinstance(value, str):
-            messages = _decode_messages(value.encode())
-        else:
-            messages = msgspec.convert(value, list[_Message])
+            told = [part for message in _decode_messages(value.encode()) for part in message.parts]
+            return sum(part.type in parts or bytes(part.content).startswith(written) for part in told)
+        messages = msgspec.convert(value, list[_Message])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return UNKNOWN
     return sum(part.type in parts for message in messages for part in message.parts)

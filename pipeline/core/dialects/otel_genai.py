@@ -60,6 +60,7 @@ OTEL_GENAI = Dialect(
     ),
     messages=("gen_ai.output.messages",),
     tool_call_parts=frozenset({"tool_call"}),
+    written_calls=("ResponseFunctionToolCall(",),  # openai-agents-v2
     calls=(Inside("gen_ai.completion", ("generations", 0, 0, "message", "kwargs", "tool_calls")),),  # LangSmith
     input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     output_tokens=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),

@@ -102,12 +102,13 @@ class Planner:
         wanted: list[tuple[Keys, int, Meaning]] = [(agents, AGENT, Memo[str](self._agent, MEMO).__getitem__)]
         if kind in MODELS:
             count = Memo[int](read_int, MEMO).__getitem__
+            written = tuple(f'"{start}'.encode() for start in table.written_calls)  # as JSON has it
             finish = Memo[tuple[str, ...]](lambda raw: finish_reasons(raw, table.finish_spellings), MEMO).__getitem__
             wanted += [
                 (table.model, MODEL, name),
                 (table.response_id, RESPONSE_ID, self._text),  # as many as there are spans: not worth remembering
                 (table.finish, FINISH, finish),
-                (table.messages, ASKED, lambda raw: tool_calls_asked(raw, table.tool_call_parts)),
+                (table.messages, ASKED, lambda raw: tool_calls_asked(raw, table.tool_call_parts, written)),
                 (table.input_tokens, INPUT, count),
                 (table.output_tokens, OUTPUT, count),
                 (table.cached_tokens, CACHED, count),

@@ -50,6 +50,7 @@ class Dialect:
         groups: marks of agent spans that are graphs, crews or workflows: they run agents and are none.
         nodes: names of a graph's nodes: with one of `agent_nodes` among them the graph is an agent, else it is a group.
         messages: JSON of what the model answered, of which only the number of `tool_call_parts` is read.
+        written_calls: how the text of a part begins that is a tool call put into words.
         calls: JSON lists of the tool calls that the model asked for, of which only the length is read.
         numbered_calls: the same, flattened into attributes: a key with `{message}` and `{call}` for the numbers.
         arguments, result: of a tool call; only whether they are there is read.
@@ -79,6 +80,7 @@ class Dialect:
     finish: Keys = ()
     messages: Keys = ()
     tool_call_parts: frozenset[str] = frozenset()
+    written_calls: tuple[str, ...] = ()
     calls: Keys = ()
     numbered_calls: str = ""
     input_tokens: Keys = ()
@@ -123,7 +125,9 @@ class SpanNames:
 
 
 ALIASABLE = frozenset(
-    one.name for one in fields(Dialect) if one.type in ("Keys", "tuple[str, ...]") and not one.name.endswith("_scopes")
+    one.name
+    for one in fields(Dialect)
+    if one.type in ("Keys", "tuple[str, ...]") and not one.name.endswith(("_scopes", "_calls"))
 )
 """Fields that configuration may give more keys."""
 

@@ -185,7 +185,7 @@ def test_tokens_are_those_of_model_spans_with_the_cached_part(attributes: dict[s
 
 CALL = "llm.output_messages.{}.message.tool_calls.{}.tool_call.function.name"
 OLD_CALL = "gen_ai.completion.0.tool_calls.{}.name"
-GENERATION = {"generations": [[{"message": {"kwargs": {"tool_calls": [{}, {}]}}}]]}
+GENERATION: dict[str, Any] = {"generations": [[{"message": {"kwargs": {"tool_calls": [{}, {}]}}}]]}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,9 @@ def test_the_tool_calls_that_a_model_asked_for_are_counted(attributes: dict[str,
     assert span(attributes).asked == asked
 
 
-LANGCHAIN_ANSWER = {"generations": [[{"message": {"kwargs": {"response_metadata": {"id": "chatcmpl-2"}}}}]]}
+LANGCHAIN_ANSWER: dict[str, Any] = {
+    "generations": [[{"message": {"kwargs": {"response_metadata": {"id": "chatcmpl-2"}}}}]]
+}
 
 
 @pytest.mark.parametrize(
@@ -402,3 +404,11 @@ def test_no_content_is_kept(path: Path):
 def test_every_dialect_takes_aliases_for_the_same_fields():
     for dialect in DIALECTS:
         assert with_aliases(dialect, {"tool": ("acme.tool",)}).tool[0] == "acme.tool"
+
+
+def test_tool_calls_put_into_words_are_counted():
+    part = {"type": "text", "content": "ResponseFunctionToolCall(arguments='{}', name='refund')"}
+    said = {"type": "text", "content": "I called ResponseFunctionToolCall("}
+    for parts, asked in (([part], 1), ([part, part], 2), ([said], 0), ([{"type": "tool_call"}, part], 2)):
+        messages = json.dumps([{"role": "assistant", "parts": parts}])
+        assert span({"gen_ai.operation.name": "chat", "gen_ai.output.messages": messages}).asked == asked
