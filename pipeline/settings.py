@@ -9,7 +9,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,9 +85,9 @@ class Settings(BaseModel):
     subject_key: str = ""
     tenant_from: str | None = None
     agent_sources: Names | None = None
-    outcome_sources: Sources = Field({}, validate_default=True)
+    outcome_sources: Sources = Field(default_factory=dict)
     dead_letter_payload: bool = False
-    store_retention: Days = Field({}, validate_default=True)
+    store_retention: Days = Field(default_factory=dict)
     conversation_keys: Names = CONVERSATION_KEYS
     label_budget: int = Field(default=1000, ge=1)
 
@@ -129,6 +128,11 @@ class Settings(BaseModel):
             folded_bucket=nanoseconds(self.folded_bucket),
             max_spans_per_trace=self.max_spans_per_trace,
         )
+
+    @property
+    def store_days(self) -> dict[str, int]:
+        """How many days the store keeps a table's rows, where it is not the usual."""
+        return {table: kept.days for table, kept in self.store_retention.items()}
 
     @property
     def store_dsn(self) -> str:

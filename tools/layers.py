@@ -25,6 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"gateway", "serve", "operate", "replay", "review", "simulation"}),
     frozenset({"runners"}),
     frozenset({"topology", "sinks"}),
+    frozenset({"tokens"}),
     frozenset({"metrics", "errors", "logs"}),
     frozenset({"core"}),
     frozenset({"schemas", PACKAGE}),

@@ -13,6 +13,7 @@ import typer
 
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.contracts.parse import ContractError, load
+from pipeline.embedded.folder import SUBJECT_KEY
 from pipeline.errors import TrueupError
 from pipeline.runners.options import RunnerOptions
 from pipeline.settings import Settings
@@ -23,6 +24,7 @@ EMBEDDED_CHECKPOINT_SECONDS = 0.25
 EMBEDDED_SESSION_SECONDS = 3.0  # a worker that was killed is missed so soon
 PARTITIONS = 8
 CHECKPOINT_SECONDS = 1.0
+SHORTEST_KEY = 16
 SESSION_SECONDS = 6.0  # Kafka refuses less by default
 
 HERE = Path(__file__)
@@ -103,6 +105,28 @@ def book(chosen: Settings) -> ContractBook:
         more = len(error.problems) - 1
         also = f" (and {more} more: trueup contracts check)" if more else ""
         raise NoContracts(f"{error.problems[0]}{also}") from error
+
+
+class NoSubjectKey(TrueupError):
+    """Nothing to hash subjects by: they would have to be kept as they are."""
+
+
+def subject_key(chosen: Settings) -> bytes:
+    """What subjects are hashed by: as set, else the one that an embedded set-up made in its data folder.
+
+    Raises:
+        NoSubjectKey: there is none, or one that could be guessed.
+    """
+    key = chosen.subject_key
+    made = chosen.data_dir / SUBJECT_KEY
+    if not key and made.exists():
+        key = made.read_text("ascii")
+    if len(key) < SHORTEST_KEY:
+        raise NoSubjectKey(
+            f"TRUEUP_SUBJECT_KEY is needed, of {SHORTEST_KEY} characters or more and the same in every worker: "
+            "subjects are kept as a hash by it alone"
+        )
+    return key.encode()
 
 
 def runner_options(chosen: Settings, embedded: bool, name: str = "") -> RunnerOptions:

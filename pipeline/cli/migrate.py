@@ -30,7 +30,7 @@ def migrate(
     except ValueError as error:
         raise SettingsError(str(error)) from error
     try:
-        applied = migrations.migrate(store)
+        applied = migrations.migrate(store, retention_days=chosen.store_days)
     finally:
         store.close()
     print(f"applied {', '.join(applied)}" if applied else "the schema is up to date")

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import Brokers, Config, Contracts, DataDir, Debug, book, runner_options, settings, version
+from pipeline.cli.common import (
+    Brokers,
+    Config,
+    Contracts,
+    DataDir,
+    Debug,
+    book,
+    runner_options,
+    settings,
+    subject_key,
+    version,
+)
 from pipeline.cli.process import run
 from pipeline.runners.options import Breakpoints, KillAt
 from pipeline.settings import Settings
@@ -65,7 +76,11 @@ def options_of(chosen: Settings, embedded: bool, kill_at: str = "", name: str = 
         label_budget=chosen.label_budget,
         version=version(),
         tenant_from=chosen.tenant_from,
-        agent_sources=frozenset(chosen.agent_sources),
+        agent_sources=None if chosen.agent_sources is None else frozenset(chosen.agent_sources),
+        outcome_sources=chosen.outcome_sources,
+        subject_key=subject_key(chosen),
+        dead_letter_payload=chosen.dead_letter_payload,
+        store_days=chosen.store_days,
         conversation_keys=chosen.conversation_keys,
         breakpoints=breakpoints(kill_at),
     )

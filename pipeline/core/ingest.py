@@ -7,11 +7,13 @@ as the counts say. No state, no clock: a record gives the same whenever it is re
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 from pydantic import TypeAdapter
 
 from pipeline.core.dialects.engine import Reader
@@ -29,7 +31,7 @@ from pipeline.core.otlp.reading import Batch, NotOtlp, Reading
 from pipeline.core.otlp.span_ids import SPAN_BYTES, TRACE_BYTES, repaired
 from pipeline.core.otlp.values import Memo, read_value
 from pipeline.core.timeline import TimeRules, from_datetime
-from schemas.outcome import OutcomeArrival
+from schemas.outcome import OutcomeArrival, OutcomeKind
 from schemas.span import WORK, Kind, Said, SpanArrival, SpanFlag, Value
 from schemas.topics import Topic, partition_of
 
@@ -39,6 +41,7 @@ RESOURCE_KEYS = frozenset(
 TENANT_KEY = "trueup.tenant"
 END_OF_INPUT = "trueup.end_of_input"
 MEMO = 10_000
+SUBJECT_DIGITS = 32
 EXPECTED = "an OTLP export request of spans, protobuf or JSON,"
 
 IDLE = tuple(kind for kind in Kind if kind not in WORK)  # a tuple: to hash a member of an enum calls Python
@@ -58,9 +61,11 @@ class Ingest:
     Args:
         partitions: of the topics between the stages.
         tenant_from: a resource attribute that names the tenant where `trueup.tenant` does not.
-        agent_sources: outcome sources that are the agents' own.
+        agent_sources, outcome_sources: see `OutcomeRules`.
         resource_keys: resource attributes to keep beside the standard ones.
         aliases: field of the dialects' tables -> keys that say it, too, before those of the tables.
+        subject_key: subjects are kept as a hash by this key; None, for looking at one's own files: as they are.
+        dead_letter_payload: dead letters hold what they are about.
     """
 
     def __init__(
@@ -69,14 +74,19 @@ class Ingest:
         rules: TimeRules,
         conversation_keys: tuple[str, ...] = CONVERSATION_KEYS,
         tenant_from: str | None = None,
-        agent_sources: frozenset[str] = frozenset(),
+        agent_sources: frozenset[str | tuple[str, str]] = frozenset(),
         resource_keys: frozenset[str] = frozenset(),
         aliases: Mapping[str, tuple[str, ...]] | None = None,
+        outcome_sources: Mapping[OutcomeKind, frozenset[str]] | None = None,
+        subject_key: bytes | None = None,
+        dead_letter_payload: bool = False,
     ) -> None:
         self.outbox = Outbox()
         self._partitions = partitions
         self._rules = rules
-        self._outcome_rules = OutcomeRules(rules.max_clock_skew, agent_sources)
+        self._outcome_rules = OutcomeRules(rules.max_clock_skew, agent_sources, outcome_sources or {})
+        self._hashed = None if subject_key is None else Memo[str](partial(subject_hash, subject_key), MEMO)
+        self._with_payload = dead_letter_payload
         self._tenant_keys = (TENANT_KEY, tenant_from) if tenant_from else (TENANT_KEY,)
         self._kept = sorted(RESOURCE_KEYS | resource_keys)
         self._reader = Reader(DIALECTS, conversation_keys, aliases)
@@ -101,7 +111,9 @@ class Ingest:
             record_time: when the broker has it written, ns; 0 or less where that is unknown.
             key: not read: senders key as they like, if at all.
         """
-        at = Place(self.outbox, self._partitions, topic, partition, offset, record_time, value or b"")
+        at = Place(
+            self.outbox, self._partitions, topic, partition, offset, record_time, value or b"", self._with_payload
+        )
         if value and END_OF_INPUT.encode() in value and self._ended(at):
             return
         if not value and topic is not Topic.OTLP_LOGS:
@@ -201,6 +213,9 @@ class Ingest:
                     notes(str(SpanFlag(time_flags).name).lower())
             slim = read(span, (trace_id, span_id, parent_id), start, end, flags, tenant, resource, scope, notes)
             said = slim.said
+            if said is not None and said.subject and self._hashed is not None:
+                said = replace(said, subject=self._hashed[said.subject.encode("utf-8", "surrogatepass")])
+                slim = replace(slim, said=said)
             stated = _stated(said) if said is not None and said.keys else ()
             arrival = SpanArrival(
                 tenant, trace_id, span_id, parent_id, start, end, record_time,
@@ -249,6 +264,11 @@ class Ingest:
             target = partition_of(self._partitions, outcome.tenant, outcome.source, outcome.event_id)
             self.outbox.send(Topic.CORRELATIONS, target, OutcomeArrival(outcome, at.record_time))
             count(Result.USED, "outcome")
+
+
+def subject_hash(key: bytes, subject: bytes) -> str:
+    """What is kept of who is served: enough to know them again, and nothing without the key."""
+    return hmac.digest(key, subject, "sha256").hex()[:SUBJECT_DIGITS]
 
 
 def _stated(said: Said) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,8 @@
-"""Dead letters: what could not be used, where it lies and why, without its content."""
+"""Dead letters: what could not be used, where it lies and why; its content only where that was asked for."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass
 
 import msgspec
@@ -11,6 +12,8 @@ from schemas.topics import Topic, partition_of
 from schemas.wire import DeadLetter, Keyed
 
 SHOWN_BYTES = 8
+MAX_PAYLOAD = 65_536
+"""Of larger records, each of whose parts may have a letter of its own, place and offset must do."""
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -19,7 +22,11 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The record that is being read; what it holds that is unusable is buried from here."""
+    """The record that is being read; what it holds that is unusable is buried from here.
+
+    Args:
+        with_payload: the letters hold the record, too, in base64.
+    """
 
     outbox: Outbox
     partitions: int
@@ -28,6 +35,7 @@ class Place:
     offset: int
     record_time: int
     value: bytes
+    with_payload: bool = False
 
     def bury(self, reason: str, detail: str, tenant: str = "", trace_id: str = "") -> None:
         letter = DeadLetter(
@@ -40,6 +48,7 @@ class Place:
             record_time=self.record_time,
             tenant=tenant,
             trace_id=trace_id,
+            payload=b64encode(self.value).decode() if self.with_payload and len(self.value) <= MAX_PAYLOAD else "",
         )
         key = f"{self.topic}/{self.partition}".encode()
         self.outbox.send(Topic.DEAD_LETTERS, partition_of(self.partitions, key), Keyed(key, _encode(letter)))

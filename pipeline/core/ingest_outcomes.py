@@ -6,7 +6,8 @@ The rule this file keeps: an event that is not valid says which field and why, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from math import isfinite
 from typing import Any
@@ -17,7 +18,7 @@ from pipeline.core.ids import normalise_id, trace_address
 from pipeline.core.otlp.read_json import Fraction
 from pipeline.core.otlp.values import canonical_json, flat
 from pipeline.core.timeline import from_datetime
-from schemas.outcome import Outcome, OutcomeEvent
+from schemas.outcome import Outcome, OutcomeEvent, OutcomeKind
 from schemas.span import Value
 
 DEFAULT_TENANT = "default"
@@ -33,11 +34,18 @@ class OutcomeRules:
 
     Args:
         max_clock_skew: ns that an event may lie ahead of its record.
-        agent_sources: sources of agents themselves: what they say is a claim.
+        agent_sources: sources of agents themselves, in any tenant or (tenant, source): what they say is a claim.
+        outcome_sources: kind -> the only sources that it is taken from; what others say of that kind is a claim.
     """
 
     max_clock_skew: int
-    agent_sources: frozenset[str] = frozenset()
+    agent_sources: frozenset[str | tuple[str, str]] = frozenset()
+    outcome_sources: Mapping[OutcomeKind, frozenset[str]] = field(default_factory=dict)
+
+    def is_claim(self, tenant: str, source: str, kind: OutcomeKind) -> bool:
+        """Whether an outcome is kept and shown, and feeds nothing (RULES.md 40a)."""
+        own = source in self.agent_sources or (tenant, source) in self.agent_sources
+        return own or source not in self.outcome_sources.get(kind, (source,))
 
 
 def numbers(document: Any) -> Any:
@@ -92,7 +100,7 @@ def read_outcome(event: Any, record_time: int, rules: OutcomeRules) -> Outcome:
         keys=_keys(valid),
         data=_data(valid.data),
         digest=sha256(canonical_json(whole)).digest(),
-        from_agent=valid.source in rules.agent_sources,
+        from_agent=rules.is_claim(tenant, valid.source, valid.kind),
         clock_ahead=ahead,
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from types import TracebackType
 from pipeline.errors import TrueupError
 
 ARCHIVE = "archive"
+SUBJECT_KEY = "subject-key"
 ARCHIVED = ("clickhouse", "runners", "logs")
 KEPT = 3
 
@@ -50,7 +52,15 @@ class DataFolder:
         os.truncate(self._lock, 0)
         os.pwrite(self._lock, str(os.getpid()).encode(), 0)
         self._put_old_aside()
+        self._make_subject_key()
         return self
+
+    def _make_subject_key(self) -> None:
+        """Subjects stay the same from run to run: the key is made once."""
+        key = self.path / SUBJECT_KEY
+        if not key.exists():
+            with open(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "w") as file:
+                file.write(secrets.token_hex(32))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -9,11 +9,11 @@ from aiohttp import web
 
 from pipeline.errors import TrueupError
 from pipeline.gateway.broker import Produce
-from pipeline.gateway.otlp import LOGS, TRACES, OtlpRoute
+from pipeline.gateway.limits import Limits, Room
+from pipeline.gateway.otlp import OtlpRoute
 from pipeline.gateway.outcomes import OutcomesRoute
 from pipeline.gateway.request import Authorize, anyone
-
-MAX_REQUEST_BYTES = 16 * 1024 * 1024
+from pipeline.gateway.signals import LOGS, TRACES
 
 NotReady = Callable[[], Awaitable[str | None]]
 """Why nothing can be taken now; None when all is well."""
@@ -27,7 +27,7 @@ def application(
     produce: Produce,
     not_ready: NotReady,
     authorize: Authorize = anyone,
-    max_request_bytes: int = MAX_REQUEST_BYTES,
+    limits: Limits | None = None,
 ) -> web.Application:
     """The routes.
 
@@ -35,7 +35,7 @@ def application(
         produce: sends one record to Kafka.
         not_ready: asked by `/readyz`.
         authorize: decides who may send what.
-        max_request_bytes: of a body, unpacked.
+        limits: the usual ones, if not given.
     """
 
     async def healthz(_request: web.Request) -> web.Response:
@@ -45,10 +45,12 @@ def application(
         why = await not_ready()
         return web.json_response({"ready": why is None, "reason": why}, status=200 if why is None else 503)
 
+    limits = limits or Limits()
+    room = Room(limits.bytes_in_flight)
     app = web.Application()
-    app.router.add_post("/v1/traces", OtlpRoute(TRACES, produce, authorize, max_request_bytes).__call__)
-    app.router.add_post("/v1/logs", OtlpRoute(LOGS, produce, authorize, max_request_bytes).__call__)
-    app.router.add_post("/v1/outcomes", OutcomesRoute(produce, authorize, max_request_bytes).__call__)
+    app.router.add_post("/v1/traces", OtlpRoute(TRACES, produce, authorize, limits, room).__call__)
+    app.router.add_post("/v1/logs", OtlpRoute(LOGS, produce, authorize, limits, room).__call__)
+    app.router.add_post("/v1/outcomes", OutcomesRoute(produce, authorize, limits, room).__call__)
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     return app

@@ -1,34 +1,26 @@
 """What all routes of the gateway share: who asks, and the body as bytes.
 
-The rule this file keeps: a body is read and unpacked only up to the limit, whatever its headers say.
+The rule this file keeps: a body is read and unpacked only up to the limit and only while there is room, whatever its
+headers say.
 """
 
 from __future__ import annotations
 
+import asyncio
 import zlib
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 from aiohttp import web
 
+from pipeline.gateway.limits import Held, Limits, NoRoom
+from pipeline.tokens import NotAdmitted, Scope, Token, Tokens
+
 CHUNK = 65_536
 GZIP = 16 + zlib.MAX_WBITS
+NO_ROOM_SECONDS = 1
 
-
-class Scope(StrEnum):
-    SPANS = "spans"
-    OUTCOMES = "outcomes"
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Who sends a request."""
-
-    name: str
-
-
-Authorize = Callable[[web.Request, Scope], Awaitable[Principal]]
+Authorize = Callable[[web.Request, Scope], Awaitable[Token]]
 """Raises `Refused` with 401 or 403."""
 
 
@@ -46,32 +38,71 @@ class Refused(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        return {} if self.retry_after_seconds is None else {"Retry-After": str(self.retry_after_seconds)}
+        headers = {} if self.retry_after_seconds is None else {"Retry-After": str(self.retry_after_seconds)}
+        return headers | ({"WWW-Authenticate": "Bearer"} if self.status == 401 else {})
 
 
-async def anyone(_request: web.Request, _scope: Scope) -> Principal:
+async def anyone(_request: web.Request, _scope: Scope) -> Token:
     """Without tokens, which only a gateway on loopback may be."""
-    return Principal("local")
+    return Token("local", frozenset(Scope), tenant=None, sources=None)
 
 
-async def body_of(request: web.Request, limit: int) -> bytes:
-    """The body, unpacked.
+def bearer(tokens: Tokens) -> Authorize:
+    """Admits who shows one of the tokens."""
+
+    async def authorize(request: web.Request, scope: Scope) -> Token:
+        try:
+            return tokens.admit(request.headers.get("Authorization", ""), scope)
+        except NotAdmitted as refused:
+            raise Refused(refused.status, refused.message) from refused
+
+    return authorize
+
+
+async def body_of(request: web.Request, limits: Limits, held: Held) -> bytes:
+    """The body, unpacked; what it takes is held.
 
     Raises:
-        Refused: 413 above `limit` bytes, 415 for an encoding other than gzip, 400 where it is not what it says.
+        Refused: 413 above the limit, 429 while others take all the room, 415 for an encoding other than gzip, 408 for a
+            sender that is slow, 400 where the body is not what it says.
     """
     encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", ""):
         raise Refused(415, f"Content-Encoding {encoding[:40]} is not supported; send gzip or none")
-    unpack = zlib.decompressobj(GZIP) if encoding == "gzip" else None
+    chunks = request.content.iter_chunked(CHUNK)
     body = bytearray()
     try:
-        async for chunk in request.content.iter_chunked(CHUNK):
-            body += chunk if unpack is None else unpack.decompress(chunk, limit + 1 - len(body))
-            if len(body) > limit:
-                raise Refused(413, f"the body is above {limit} bytes; send smaller batches")
+        async with asyncio.timeout(limits.read_seconds):
+            async for chunk in _unpacked(chunks) if encoding == "gzip" else chunks:
+                if len(body) + len(chunk) > limits.request_bytes:
+                    raise Refused(413, f"the body is above {limits.request_bytes} bytes; send smaller batches")
+                held.grow(len(chunk))
+                body += chunk
     except zlib.error as error:
         raise Refused(400, "the body is not gzip, as its Content-Encoding says") from error
-    if unpack is not None and not unpack.eof:
-        raise Refused(400, "the gzip body ends too early")
+    except TimeoutError as error:
+        raise Refused(408, f"the body did not come within {limits.read_seconds:g} s; send it again") from error
+    except NoRoom as error:
+        raise Refused(429, "too much waits for Kafka now; send it again", NO_ROOM_SECONDS) from error
     return bytes(body)
+
+
+async def _unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The gzip's members, one after the other, never more than `CHUNK` at once.
+
+    Raises:
+        zlib.error: it is none, or its end is missing.
+    """
+    unpack: Any = zlib.decompressobj(GZIP)
+    async for chunk in chunks:
+        packed = chunk
+        while packed:
+            if unpack.eof:
+                unpack = zlib.decompressobj(GZIP)
+            if piece := unpack.decompress(packed, CHUNK):
+                yield piece
+            packed = unpack.unused_data if unpack.eof else unpack.unconsumed_tail
+    while not unpack.eof and (piece := unpack.decompress(b"", CHUNK)):
+        yield piece
+    if not unpack.eof:
+        raise zlib.error("the end is missing")

@@ -7,18 +7,28 @@ from typing import Any
 
 from aiohttp import web
 
+from pipeline.core.contracts.book import ContractBook
 from pipeline.core.timeline import TimeRules, to_text
 from pipeline.serve.api import Api, Rates, Reader, errors_as_json
+from pipeline.serve.guard import guard
 from pipeline.sinks.prometheus import Exporter, Readings
+from pipeline.tokens import Tokens
 
 NotReady = Callable[[], str | None]
 """Why this worker is not ready; None when all its parts run."""
 
 
 def application(
-    exporter: Exporter, readings: Readings, rates: Rates, store: Reader, rules: TimeRules, not_ready: NotReady
+    exporter: Exporter,
+    readings: Readings,
+    rates: Rates,
+    store: Reader,
+    rules: TimeRules,
+    book: ContractBook,
+    not_ready: NotReady,
+    tokens: Tokens | None = None,
 ) -> web.Application:
-    """The routes."""
+    """The routes; with `tokens`, the API asks for one."""
 
     async def metrics(request: web.Request) -> web.Response:
         body, content_type = exporter.scrape(request.headers.get("Accept", ""))
@@ -31,11 +41,11 @@ def application(
         why = not_ready()
         return web.json_response({"ready": why is None, "reason": why}, status=200 if why is None else 503)
 
-    app = web.Application(middlewares=[errors_as_json])
+    app = web.Application(middlewares=[errors_as_json, *([guard(tokens)] if tokens else [])])
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
-    app.router.add_routes(Api(rates, store, rules, lambda: health(readings, not_ready)).routes())
+    app.router.add_routes(Api(rates, store, rules, book, lambda: health(readings, not_ready)).routes())
     return app
 
 

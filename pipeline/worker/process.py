@@ -10,15 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from aiohttp import web
-
-from pipeline import __version__
 from pipeline.core.ingest import Ingest
 from pipeline.errors import TrueupError
-from pipeline.gateway.app import application, listen
-from pipeline.gateway.auth import bearer_tokens
+from pipeline.gateway.app import OpenToAll, application, is_loopback, listen
 from pipeline.gateway.broker import KafkaProduce
-from pipeline.gateway.request import anyone
+from pipeline.gateway.request import anyone, bearer
 from pipeline.logs import Log
 from pipeline.operate.migrate import migrate
 from pipeline.runners.faust_runner import FaustRunner
@@ -31,6 +27,8 @@ from pipeline.serve.app import listen as serve
 from pipeline.sinks.clickhouse import Store
 from pipeline.sinks.connection import EMBEDDED
 from pipeline.sinks.prometheus import Exporter
+from pipeline.tokens import Tokens
+from pipeline.tokens import load as load_tokens
 from pipeline.topology import STAGES, Setup, spec_of
 from pipeline.worker.parts import EVERYTHING, Part, ProcessOptions
 from pipeline.worker.readings import NoStore, ProcessReadings
@@ -56,6 +54,7 @@ class Process:
         self._sink: SinkRunner | None = None
         self._follower: SnapFollower | None = None
         self._store: Store | None = None
+        self._tokens: Tokens | None = None
         self._failures: list[asyncio.Future[TrueupError]] = []
         self._stops: list[Stop] = []  # in the order in which data flows
         self._ready = False
@@ -76,9 +75,10 @@ class Process:
 
     async def _start(self) -> None:
         options, runner = self.options, self.options.runner
-        made = await ensure_topics(
-            runner.brokers, runner.partitions, options.replication, dev_broker=runner.dev_broker
-        )
+        self._tokens = load_tokens(options.tokens) if options.tokens else None
+        if self._tokens is None and not is_loopback(options.host):
+            raise OpenToAll(f"without tokens nobody else may reach {options.host}: set tokens, or listen on 127.0.0.1")
+        made = await ensure_topics(runner.brokers, runner.partitions, options.replication, dev_broker=runner.dev_broker)
         if made:
             log.info("topics made", topics=",".join(made), partitions=runner.partitions)
         await self._open_store()
@@ -102,7 +102,7 @@ class Process:
         store = self._store = Store.open(self.options.dsn)
         if self.options.dsn.startswith(EMBEDDED):
             Path(self.options.dsn.removeprefix(EMBEDDED)).mkdir(parents=True, exist_ok=True)
-            await store.in_thread(lambda: migrate(store))
+            await store.in_thread(lambda: migrate(store, retention_days=self.options.store_days))
 
     def _runners(self) -> list[FaustRunner | IngestRunner | SinkRunner]:
         """All runners of this process, made and not started; from now on they are stopped, and their failures heard."""
@@ -134,8 +134,18 @@ class Process:
             options.rules,
             options.conversation_keys,
             options.tenant_from,
-            options.agent_sources,
+            self._agent_sources(),
+            outcome_sources=options.outcome_sources,
+            subject_key=options.subject_key,
+            dead_letter_payload=options.dead_letter_payload,
         )
+
+    def _agent_sources(self) -> frozenset[str | tuple[str, str]]:
+        """The sources that are the agents' own: those named, else those whose tokens may also send spans."""
+        if self.options.agent_sources is not None:
+            return frozenset(self.options.agent_sources)
+        pairs = self._tokens.agent_sources if self._tokens else ()
+        return frozenset(source if tenant is None else (tenant, source) for tenant, source in pairs)
 
     async def _start_follower(self) -> None:
         setup = Setup(self.options.book, self.options.rules, self.options.runner.partitions)
@@ -147,8 +157,11 @@ class Process:
     async def _start_api(self) -> None:
         options = self.options
         readings = ProcessReadings(self._stages, self._ingest, self._sink, self._follower)
-        exporter = Exporter(readings, __version__, options.label_budget)
-        app = pages(exporter, readings, readings, self._store or NoStore(), options.rules, self._why_not_ready)
+        exporter = Exporter(readings, options.version, options.label_budget)
+        store = self._store or NoStore()
+        app = pages(
+            exporter, readings, readings, store, options.rules, options.book, self._why_not_ready, self._tokens
+        )
         runner, self.api_port = await serve(app, options.host, options.api_port)
         self._stops.append(runner.cleanup)
         log.info("listening", for_="pages, metrics and API", host=options.host, port=self.api_port)
@@ -158,14 +171,14 @@ class Process:
         produce = KafkaProduce(",".join(options.runner.brokers))
         await produce.start()
         self._stops.insert(0, produce.stop)
-        authorize = bearer_tokens(options.tokens) if options.tokens else anyone
+        authorize = bearer(self._tokens) if self._tokens else anyone
 
         async def why_not_ready() -> str | None:
             return self._why_not_ready()
 
         app = application(produce, why_not_ready, authorize)
         runner, self.gateway_port = await listen(
-            app, options.host, options.gateway_port, has_tokens=options.tokens is not None
+            app, options.host, options.gateway_port, has_tokens=self._tokens is not None
         )
         self._stops.insert(0, runner.cleanup)
         log.info("listening", for_="spans and outcomes", host=options.host, port=self.gateway_port)

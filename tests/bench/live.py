@@ -31,7 +31,11 @@ from tests.bench.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTITIONS = 2
-AS_IN_PRODUCTION = {"TRUEUP_CHECKPOINT_INTERVAL": "1s", "TRUEUP_IDLE_AFTER": "60s"}
+AS_IN_PRODUCTION = {
+    "TRUEUP_CHECKPOINT_INTERVAL": "1s",
+    "TRUEUP_IDLE_AFTER": "60s",
+    "TRUEUP_SUBJECT_KEY": "a key for the benchmark alone",
+}
 """The embedded set-up keeps its checkpoints closer together, and waits less for sources that are silent."""
 READY_SECONDS, STALLED_SECONDS = 90.0, 120.0
 ASK_EVERY = 2.0
@@ -62,7 +66,7 @@ class Worker:
         command = [
             sys.executable, "-m", "pipeline", "worker", "--embedded", "--brokers", brokers,
             "--contracts", str(ROOT / "contracts"), "--data-dir", str(folder), "--port", str(port),
-            "--gateway-port", str(free_port()), "--preload", "tests.bench.spy",
+            "--gateway-port", str(free_port()), "--debug", "--preload", "tests.bench.spy",
         ]  # fmt: skip
         with (folder / "worker.log").open("wb") as log:
             process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)

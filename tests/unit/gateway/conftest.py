@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from pipeline.gateway.app import application, listen
+from pipeline.gateway.limits import Limits
 from pipeline.gateway.request import Authorize, anyone
 
 Result = TypeVar("Result")
@@ -45,6 +46,7 @@ class Gateway:
     broker: FakeBroker
     authorize: Authorize = anyone
     not_ready: str | None = None
+    limits: Limits = field(default_factory=lambda: Limits(request_bytes=MAX_REQUEST_BYTES))
 
     def run(self, test: Callable[[aiohttp.ClientSession, str], Awaitable[Result]]) -> Result:
         async def whole() -> Result:
@@ -61,7 +63,7 @@ class Gateway:
         async def why() -> str | None:
             return self.not_ready
 
-        app = application(self.broker, why, self.authorize, MAX_REQUEST_BYTES)
+        app = application(self.broker, why, self.authorize, self.limits)
         return await listen(app, "127.0.0.1", 0)
 
     def post(self, path: str, body: bytes, **headers: str) -> tuple[int, bytes, dict[str, str]]:

@@ -24,8 +24,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from pipeline.errors import BrokerUnreachable
 from pipeline.gateway import cutting
 from pipeline.gateway.broker import MAX_RECORD_BYTES, RecordTooLarge
-from pipeline.gateway.otlp import TRACES
-from pipeline.gateway.request import Principal, Refused, Scope
+from pipeline.gateway.request import Refused
+from pipeline.gateway.signals import TRACES
+from pipeline.tokens import Scope, Token
 from tests.unit.gateway.conftest import MAX_REQUEST_BYTES, FakeBroker, Gateway
 
 PROTOBUF = "application/x-protobuf"
@@ -247,7 +248,7 @@ def test_every_item_is_in_exactly_one_part_or_left_out(shape: list[list[list[int
 def test_who_may_not_send_is_refused_before_anything_is_read(broker: FakeBroker) -> None:
     asked: list[Scope] = []
 
-    async def nobody(_request: object, scope: Scope) -> Principal:
+    async def nobody(_request: object, scope: Scope) -> Token:
         asked.append(scope)
         raise Refused(403, "this token may not send spans")
 
