@@ -61,9 +61,15 @@ def _not_retract(value: dict[OutcomeKind, frozenset[str]]) -> dict[OutcomeKind, 
     return value
 
 
+def _a_day_or_more(value: dict[str, timedelta]) -> dict[str, timedelta]:
+    if any(kept < timedelta(days=1) for kept in value.values()):
+        raise ValueError("rows are kept for a day or more")
+    return value
+
+
 Sources = Annotated[dict[OutcomeKind, frozenset[str]], BeforeValidator(_sources), AfterValidator(_not_retract)]
 """By kind, the only sources that outcomes are taken from."""
-Days = Annotated[dict[str, Annotated[Duration, Field(ge=timedelta(days=1))]], BeforeValidator(_pairs)]
+Days = Annotated[dict[str, Duration], BeforeValidator(_pairs), AfterValidator(_a_day_or_more)]
 """By ClickHouse table, how long a row is kept after it was written."""
 Port = Annotated[int, Field(ge=0, le=65_535)]
 

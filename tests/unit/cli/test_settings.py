@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.cli.common import NoSubjectKey, subject_key
 from pipeline.core.timeline import TimeRules
+from pipeline.embedded.folder import DataFolder
 from pipeline.settings import Settings, SettingsError, load
 
 
@@ -78,3 +80,42 @@ def test_a_bad_file_is_named(content: str, tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"nowhere\.toml: cannot be read"):
         load({}, tmp_path / "nowhere.toml")
+
+
+def test_who_may_say_what_and_how_long_rows_are_kept_are_pairs(tmp_path: Path) -> None:
+    file = tmp_path / "trueup.toml"
+    file.write_text('[outcome_sources]\nreopen = ["crm"]\n[store_retention]\noutcomes = "800d"\n')
+    written = load({"TRUEUP_OUTCOME_SOURCES": "evidence=billing|stripe, reopen=crm", "TRUEUP_STORE_RETENTION": "a=2d"})
+    of_file = load({}, file)
+
+    assert written.outcome_sources == {"evidence": frozenset({"billing", "stripe"}), "reopen": frozenset({"crm"})}
+    assert written.store_days == {"a": 2}
+    assert of_file.outcome_sources == {"reopen": frozenset({"crm"})}
+    assert of_file.store_days == {"outcomes": 800}
+    assert (Settings().agent_sources, load({"TRUEUP_AGENT_SOURCES": "bot"}).agent_sources) == (None, ("bot",))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("TRUEUP_OUTCOME_SOURCES", "evidence", "write name=value"),
+        ("TRUEUP_OUTCOME_SOURCES", "rumour=x", "should be 'evidence'"),
+        ("TRUEUP_OUTCOME_SOURCES", "retract=x", "retract is always its own source's to say"),
+        ("TRUEUP_STORE_RETENTION", "outcomes=5h", "a day or more"),
+    ],
+)
+def test_pairs_that_cannot_be_meant_are_told(variable: str, value: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        load({variable: value})
+
+
+def test_subjects_need_a_key_of_their_own_or_that_of_the_data_folder(tmp_path: Path) -> None:
+    for key in ("", "short"):
+        with pytest.raises(NoSubjectKey, match="TRUEUP_SUBJECT_KEY is needed"):
+            subject_key(Settings(data_dir=tmp_path, subject_key=key))
+    with DataFolder(tmp_path):
+        made = subject_key(Settings(data_dir=tmp_path))
+    with DataFolder(tmp_path):
+        assert subject_key(Settings(data_dir=tmp_path)) == made
+    assert subject_key(Settings(data_dir=tmp_path, subject_key="k" * 16)) == b"k" * 16
+    assert (len(made), (tmp_path / "subject-key").stat().st_mode & 0o777) == (64, 0o600)
