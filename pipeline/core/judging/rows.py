@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ TIMES = frozenset(
     {"as_of", "start", "end", "claimed_at", "completed_at", "verified_at", "escalated_at", "handoff_at", "reopened_at",
      "confirmed_at", "resolution_failed_at", "passed_at", "failed_at", "deadline"}
 )  # fmt: skip
+
+_IN_ORDER = {table: itemgetter(*columns) for table, columns in TABLES.items()}
 
 
 def as_json(verdict: Verdict) -> bytes:
@@ -41,7 +44,7 @@ def readable(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _row(table: str, values: dict[str, Any]) -> Row:
-    return Row(table, [values[column] for column in TABLES[table]])
+    return Row(table, list(_IN_ORDER[table](values)))
 
 
 def verdict_rows(verdict: Verdict, bucket: int, settled: bool) -> Iterable[Row]:
