@@ -15,7 +15,9 @@ import typer
 from pipeline.cli.common import debugging
 from pipeline.cli.contracts import app as contracts
 from pipeline.cli.demo import demo
+from pipeline.cli.explain import explain
 from pipeline.cli.gateway import gateway
+from pipeline.cli.inspect import inspect
 from pipeline.cli.migrate import migrate
 from pipeline.cli.sink import sink
 from pipeline.cli.up import up
@@ -39,6 +41,8 @@ app.command("worker")(worker)
 app.command("gateway")(gateway)
 app.command("sink")(sink)
 app.command("migrate")(migrate)
+app.command("explain")(explain)
+app.command("inspect")(inspect)
 app.add_typer(contracts, name="contracts")
 
 

@@ -6,29 +6,14 @@ criterion came to, until when it waits and why a revision was made stand there; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from pipeline.review.wording import ENDS, after, answer, moment, plural, span_time, value
+from pipeline.review.explain_criteria import Criterion, Record, criterion
+from pipeline.review.wording import ENDS, after, answer, listed, moment, plural, span_time, value
 
-Record = Mapping[str, Any]
 MOST_STEPS = 5
-
-
-class Criterion(msgspec.Struct, frozen=True):
-    """`why` says what decided it; `asks` is the contract's own text, empty where the worker does not know it."""
-
-    id: str
-    status: str
-    reason: str
-    required: bool
-    asks: str
-    why: str
-    stage: str
-    agent: str
-    deadline: str | None
 
 
 class Revision(msgspec.Struct, frozen=True):
@@ -71,12 +56,19 @@ def explain(story: Record, ordinal: int | None = None) -> list[Explanation]:
 
 def _explain(story: Record, session: Record) -> Explanation:
     verdict: Record = session["verdict"]
-    newest: Record = (session["revisions"] or [{}])[-1].get("verdict") or {}
+    newest = _newest(session)
     asked: Record = story.get("contracts", {}).get(verdict["contract_version"], {}).get("criteria", {})
     details = {one["id"]: one for one in newest.get("criteria", [])}
-    rows = sorted(session["criteria"], key=lambda one: list(asked).index(one["criterion"]) if asked else 0)
+    order = {name: place for place, name in enumerate(asked)}
+    rows = sorted(session["criteria"], key=lambda one: order.get(one["criterion"], len(order)))
     criteria = [
-        _criterion({**details.get(one["criterion"], {}), **one}, asked.get(one["criterion"], {}), verdict, story)
+        criterion(
+            {**details.get(one["criterion"], {}), **one},
+            asked.get(one["criterion"], {}),
+            verdict,
+            story,
+            newest.get("evidence", {}),
+        )
         for one in rows
     ]
     claimed_at = newest.get("claimed_at") or verdict["end"]
@@ -96,31 +88,30 @@ def _explain(story: Record, session: Record) -> Explanation:
 
 def _in_short(verdict: Record, criteria: Sequence[Criterion]) -> Iterator[str]:
     if not verdict["terminal_reason"]:
-        yield "Still open: the session is judged when it has been quiet for long enough, or the grace after a claim is over."
+        yield "Still open: it is judged when it has been quiet for long enough, or the grace after a claim is over."
         return
     if not verdict["eligible"]:
         yield _not_counted(verdict)
-    if not verdict["contract_version"]:
+    if verdict["invalid"] or verdict["refused"] or not verdict["contract_version"]:
         return
     claimed = {"explicit": "The agent said that it was done", "assumed": "The agent answered and the customer left"}
     says = claimed.get(verdict["claimed"], "The agent did not say that it was done")
+    link, but = ("and", ", but it is not") if verdict["claimed"] else ("yet", "")
     required = [one for one in criteria if one.required]
     if verdict["completion"] == "incomplete":
-        failed = " and ".join(one.id for one in required if one.status in ("failed", "error"))
-        yield f"{says}{', but it is not' if verdict['claimed'] else ''}: {failed} failed."
+        yield f"{says}{but}: {listed(one.id for one in required if one.status in ('failed', 'error'))} failed."
     elif verdict["completion"] == "pending":
-        waits = " and ".join(one.id for one in required if one.status == "pending")
-        until = max((one.deadline for one in required if one.status == "pending" and one.deadline), default="")
-        yield f"{says}; not decided yet: {waits} may still come{f' until {moment(until)}' if until else ''}."
+        waits = [one for one in required if one.status == "pending"]
+        until = max((one.deadline for one in waits if one.deadline), default="")
+        ends = f" until {moment(until)}" if until else ""
+        yield f"{says}; it is not decided yet: {listed(one.id for one in waits)} may still come{ends}."
     elif verdict["verified"]:
-        yield f"{says}, and independent systems confirm it."
+        yield f"{says}, {link} independent systems confirm that it is."
     elif verdict["verified"] is None:
-        yield f"{says}, and all that was asked holds; nothing that is independent of the agent was asked."
+        yield f"{says}, {link} all that is required holds; nothing independent of the agent was asked."
     else:
-        missing = " and ".join(
-            one.id for one in criteria if not one.required and one.status not in ("passed", "not_applicable")
-        )
-        yield f"{says}, and all that is required holds; {missing} is not confirmed."
+        missing = [one.id for one in criteria if not one.required and one.status not in ("passed", "not_applicable")]
+        yield f"{says}, {link} all that is required holds; {listed(missing)} is not confirmed."
     if verdict["escalated"]:
         yield "A person took over, so it does not count as resolved."
     if verdict["reopened"]:
@@ -144,8 +135,11 @@ def _came_for(verdict: Record) -> str:
     source = {"stated": "as its spans state", "derived": "as its contract's applies_when finds"}
     family = verdict["family"] or "an unknown task"
     how = source.get(verdict["family_source"], verdict["family_source"])
-    calls = f"{plural(verdict['tool_calls'], 'tool call')}, {verdict['tool_calls_ok']} of them well"
-    by = f" by {', '.join(verdict['agents'])}" if verdict["agents"] else ""
+    made, well = verdict["tool_calls"], verdict["tool_calls_ok"]
+    calls = (
+        f"{plural(made, 'tool call')}, {'all' if made == well else f'{well} of them'} well" if made else "no tool call"
+    )
+    by = f", by {', '.join(verdict['agents'])}" if verdict["agents"] else ""
     turns = plural(verdict["turns"], "turn")
     lasted = span_time(verdict["start"], verdict["end"])
     issues = f" Issue: {', '.join(verdict['issues'])}." if verdict["issues"] else ""
@@ -188,74 +182,6 @@ def _said(kind: str, data: Record) -> str:
             return f"{kind}{f': {fields}' if fields else ''}"
 
 
-def _criterion(one: Record, asks: Record, verdict: Record, story: Record) -> Criterion:
-    return Criterion(
-        id=one["criterion"],
-        status=one["status"],
-        reason=one["reason"],
-        required=one["required"],
-        asks=asks.get("check", ""),
-        why=" ".join([_why(one, asks, verdict), *_proof(one, asks, story, verdict["end"])]),
-        stage=one["stage"],
-        agent=one["agent"],
-        deadline=one["deadline"],
-    )
-
-
-def _why(one: Record, asks: Record, verdict: Record) -> str:
-    reads: Mapping[str, Sequence[str]] = asks.get("reads", {})
-    deadline = moment(one["deadline"]) if one["deadline"] else ""
-    fields = " or ".join(reads.get("evidence", [])) or "it"
-    end = verdict["end"]
-    match one["reason"]:
-        case "met" if one["passed_at"] and one["passed_at"] != end:
-            return f"It holds since {moment(one['passed_at'])}, {after(end, one['passed_at'])}."
-        case "met":
-            return "It holds."
-        case "false":
-            return f"It was still false at its deadline, {deadline}." if deadline else "It was false at the end."
-        case "fails_when":
-            since = f" since {moment(one['failed_at'])}" if one.get("failed_at") else ""
-            return f"It failed for good{since}: {asks.get('fails_when', 'its fails_when')}."
-        case "not_reported":
-            names = " or ".join(reads.get("state", [])) or "what it reads"
-            return f"The agent never reported {names}."
-        case "unverified":
-            return f"Nobody had said anything about {fields} {f'by {deadline}' if deadline else 'when it ended'}."
-        case "waiting":
-            return (
-                f"It waits for {fields} until {deadline}." if deadline else "It is decided when the session has ended."
-            )
-        case "error":
-            return "Its expression raises an error: the contract must be repaired."
-        case _:
-            return f"It does not apply: {asks.get('applies') or 'its condition'} is false."
-
-
-def _proof(one: Record, asks: Record, story: Record, end: str) -> Iterator[str]:
-    """Who said what the criterion reads, the last that counts and whatever came too late to count."""
-    if one["status"] == "not_applicable":
-        return
-    for field in asks.get("reads", {}).get("evidence", []):
-        said = [
-            outcome
-            for outcome in story["outcomes"]
-            if outcome["kind"] == "evidence"
-            and not outcome["from_agent"]
-            and (outcome["data"] or {}).get(field) is not None
-        ]
-        in_time = [outcome for outcome in said if not one["deadline"] or outcome["event_time"] <= one["deadline"]]
-        for outcome in in_time[-1:]:
-            yield f"{_who(outcome, field)}, {after(end, outcome['event_time'])}."
-        for outcome in said:
-            if outcome not in in_time:
-                yield f"{_who(outcome, field)}, too late: the deadline was {moment(one['deadline'])}."
-
-
-def _who(outcome: Record, field: str) -> str:
-    return f"{outcome['source']} said {field} is {value(outcome['data'][field])} at {moment(outcome['event_time'])}"
-
-
 def _revision(one: Record) -> Revision:
     changed = [str(text) for text in one["changed"] or []]
     because = str(one["reason"]).removesuffix("; ".join(changed[:4])).rstrip(": ")
@@ -278,9 +204,22 @@ def _look_at(session: Record, criteria: Iterable[Criterion], story: Record) -> I
     if len(failed) > MOST_STEPS:
         yield f"{len(failed) - MOST_STEPS} more steps ended in an error."
     if verdict["reopened"]:
-        later = [one["ordinal"] for one in story["sessions"] if one["ordinal"] > session["ordinal"]]
-        where = f"see the session #{later[0]}" if later else "see who reopened it, above"
-        yield f"Why the customer came back: {where}."
+        yield f"Why the customer came back: {_came_back_in(session, story)}."
     if verdict["escalated"]:
         yield "Why the agent could not finish alone: its last turn before the hand-off."
     yield f"Its traces: {', '.join(verdict['trace_ids'])}."
+
+
+def _came_back_in(session: Record, story: Record) -> str:
+    for other in story["sessions"]:
+        if _newest(other).get("reopens") == session["ordinal"]:
+            return f"see the session #{other['ordinal']}"
+    if any(outcome["kind"] == "reopen" for outcome in story["outcomes"]):
+        return "see who reopened it, above"
+    return "another conversation of the same customer began then"
+
+
+def _newest(session: Record) -> Record:
+    """The verdict of the newest revision, whole; empty before the first."""
+    newest: Record = (session["revisions"] or [{}])[-1].get("verdict") or {}
+    return newest

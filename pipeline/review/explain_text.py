@@ -8,7 +8,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from pipeline.review.explain import Criterion, Explanation, Revision
+from pipeline.review.explain import Explanation, Revision
+from pipeline.review.explain_criteria import Criterion
 from pipeline.review.wording import moment
 
 WIDTH = 100

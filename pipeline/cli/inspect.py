@@ -1,0 +1,105 @@
+"""`trueup inspect`: what trueup understands of files of spans, and what it does not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.cli.common import Config, Debug, settings
+from pipeline.errors import TrueupError
+from pipeline.review.inspect import FileSeen, Lost
+from pipeline.review.inspect import inspect as inspected
+
+WIDTH = 140  # of the table where there is no terminal
+
+
+class Format(StrEnum):
+    """How it is told."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class Unreadable(TrueupError):
+    """A file that is not there, or cannot be read."""
+
+
+def inspect(
+    files: Annotated[
+        list[Path], typer.Argument(help="OTLP: protobuf or JSON, one request or several.", metavar="FILE")
+    ],
+    format_: Annotated[Format, typer.Option("--format", help="For people or for programs.")] = Format.TABLE,
+    config: Config = None,
+    debug: Debug = False,
+) -> None:
+    """Reads files of spans as the pipeline would: the sessions in them, and what is lost and why.
+
+    Example: trueup inspect spans.pb more.json --format json
+    """
+    chosen = settings(config)
+    report = inspected([(str(file), _read(file)) for file in files], chosen.rules, chosen.conversation_keys)
+    if format_ is Format.JSON:
+        print(msgspec.json.format(report.to_json()).decode())
+    else:
+        Console(width=None if sys.stdout.isatty() else WIDTH).print(table(report.files))
+
+
+def table(files: Iterable[FileSeen]) -> Table:
+    """One row a file."""
+    made = Table(box=box.SIMPLE_HEAD, show_lines=True)
+    for name in ("file", "understood", "lost", "why"):
+        made.add_column(name, overflow="fold", ratio=None if name == "lost" else 1)
+    for one in files:
+        lost = "\n".join(f"{loss.count} {loss.reason}" for loss in one.lost) or "nothing"
+        made.add_row(Text(one.file), Text(_understood(one)), Text(lost), Text(_why(one.lost)))
+    return made
+
+
+def _why(lost: Iterable[Lost]) -> str:
+    return "\n".join(f"{loss.reason}: {loss.why}" for loss in lost)
+
+
+def _understood(one: FileSeen) -> str:
+    """A file in a few words; `--format json` tells session by session."""
+    if not one.sessions:
+        return _count(one.spans, "span")
+    calls = [call.outcome for session in one.sessions for call in session.tool_calls]
+    agents = list(dict.fromkeys(name for session in one.sessions for name in session.agents))
+    waits = sum(session.waits_for_human for session in one.sessions)
+    tokens = [session.tokens for session in one.sessions]
+    parts = [
+        _count(one.spans, "span"),
+        _count(len(one.sessions), "session"),
+        _count(sum(session.runs for session in one.sessions), "run"),
+        _count(sum(session.model_calls for session in one.sessions), "model call"),
+        _count(len(calls), "tool call") + (f" ({calls.count('ok')} ok)" if calls else ""),
+        f"{sum(one.input for one in tokens)} tokens in, {sum(one.output for one in tokens)} out",
+        *([f"waits for a person: {waits}"] if waits else []),
+        f"agents: {', '.join(agents)}" if agents else "no agent named",
+    ]
+    return "; ".join(parts)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _read(file: Path) -> bytes:
+    """
+    Raises:
+        Unreadable: with the reason.
+    """
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise Unreadable(f"{file}: cannot be read: {error.strerror}; name files of OTLP spans") from error
