@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 from aiohttp import web
 
+from pipeline.core.contracts.book import CompiledContract, ContractBook
 from pipeline.core.timeline import SECOND, TimeRules
 from pipeline.core.windows import window_bounds
 from pipeline.errors import StoreUnavailable
@@ -59,8 +60,10 @@ class Reader(Protocol):
 class Api:
     """The handlers of `/api`."""
 
-    def __init__(self, rates: Rates, store: Reader, rules: TimeRules, health: Callable[[], dict[str, Any]]) -> None:
-        self._rates, self._store, self._rules, self._health = rates, store, rules, health
+    def __init__(
+        self, rates: Rates, store: Reader, rules: TimeRules, book: ContractBook, health: Callable[[], dict[str, Any]]
+    ) -> None:
+        self._rates, self._store, self._rules, self._book, self._health = rates, store, rules, book, health
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -124,7 +127,10 @@ class Api:
         story = await self._store.session(tenant, conversation)
         if story is None:
             raise Refusal(404, f"no session of conversation {conversation!r} of tenant {tenant!r} is in the store")
-        return json_body({"as_of": time(self._rates.watermark()), **msgspec.structs.asdict(story)})
+        names = sorted({one.verdict["contract_version"] for one in story.sessions} - {""})
+        contracts = {name: _judged_by(found) for name in names if (found := self._book.named(name)) is not None}
+        body = {**msgspec.structs.asdict(story), "contracts": contracts}
+        return json_body({"as_of": time(self._rates.watermark()), **body})
 
     async def health(self, _request: web.Request) -> web.Response:
         return json_body({"as_of": time(self._rates.watermark()), **self._health()})
@@ -167,3 +173,21 @@ def _told(reading: RateReading, numerator: int, denominator: int) -> dict[str, A
         "maturity": reading.maturity,
         "target": reading.target,
     }
+
+
+def _judged_by(contract: CompiledContract) -> dict[str, Any]:
+    """A contract in its own words: what each criterion asks, and which fields it reads."""
+    criteria: dict[str, Any] = {}
+    for one in contract.criteria:
+        reads = one.check.variables | (one.fails_when.variables if one.fails_when is not None else frozenset())
+        fields = {
+            variable: sorted(one.check.reads(variable) | (one.fails_when.reads(variable) if one.fails_when else set()))
+            for variable in sorted(reads)
+        }
+        criteria[one.id] = {
+            "check": one.check.source,
+            "fails_when": one.fails_when.source if one.fails_when is not None else None,
+            "applies": one.applies.source if one.applies is not None else None,
+            "reads": fields,
+        }
+    return {"reopen_window_seconds": contract.reopen_window / SECOND, "criteria": criteria}

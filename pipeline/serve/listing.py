@@ -20,7 +20,7 @@ from pipeline.serve.asking import Refusal, chosen, json_body, known_only, moment
 from pipeline.sinks.listing import OUTCOMES, Page, Place, Wanted
 from schemas.segment import WINDOWS, Rate, RateReading
 
-PARAMETERS = ("family", "agent", "rate", "outcome", "window", "since", "cursor", "limit")
+PARAMETERS = ("tenant", "family", "agent", "rate", "outcome", "window", "since", "cursor", "limit")
 PAGE, MOST = 50, 500
 DEFAULT_WINDOW = "24h"
 
@@ -70,7 +70,7 @@ class Listing:
             raise Refusal(400, "outcome needs a rate, whose outcome it is", parameter="outcome")
         if window is None and rate is not None and "since" not in request.query:
             window = DEFAULT_WINDOW
-        family, agent = request.query.get("family") or None, request.query.get("agent") or None
+        tenant, family, agent = (request.query.get(name) or None for name in ("tenant", "family", "agent"))
         as_of = await self._as_of(family, rate, window)
         cursor = _cursor(request)
         if cursor is not None:
@@ -78,11 +78,13 @@ class Listing:
         else:
             start, end = self._bounds(window, moment(request, "since", as_of), as_of, rate is not None)
             after = None
-        page = await self._store.sessions(Wanted(family, agent, rate, outcome, start, end), after, limit)
+        wanted = Wanted(family, agent, rate, outcome, start, end, tenant)
+        page = await self._store.sessions(wanted, after, limit)
         following = Cursor(start, end, page.after) if page.after is not None else None
         return json_body(
             {
                 "as_of": time(as_of),
+                "tenant": tenant,
                 "family": family,
                 "agent": agent,
                 "rate": rate,

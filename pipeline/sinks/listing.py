@@ -83,6 +83,7 @@ class Wanted:
     outcome: str | None = None
     start: int | None = None
     end: int | None = None
+    tenant: str | None = None
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -147,6 +148,7 @@ def _conditions(wanted: Wanted) -> tuple[str, dict[str, Any]]:
             decided = "" if wanted.outcome == "pending" else "NOT "
             found += [f"NOT ({counted.numerator})", f"{decided}({counted.pending})"]
     for condition, name, value in (
+        ("tenant = {of_tenant:String}", "of_tenant", wanted.tenant),
         ("family = {family:String}", "family", wanted.family),
         ("has(agents, {agent:String})", "agent", wanted.agent),
         ("bucket >= fromUnixTimestamp64Milli({from:Int64}, 'UTC')", "from", _up(wanted.start)),

@@ -30,7 +30,7 @@ KEPT_SECONDS = 0.5  # rates are dear to make, and a page asks for several cubes 
 
 
 class NoStore:
-    """`serve.api.Reader` of a process without a store: such a worker's `dsn` names files that the sink's process owns."""
+    """`serve.api.Reader` of a process without a store: its `dsn` names files that the sink's process owns."""
 
     async def rates(
         self, cube: str, window_start_ns: int, window_end_ns: int

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import aiohttp
 import pytest
 
+from pipeline.core.contracts.parse import load
 from pipeline.core.timeline import TimeRules
 from pipeline.serve.api import Reader
 from pipeline.serve.app import application, listen
@@ -20,6 +22,8 @@ from schemas.segment import RateReading
 
 Result = TypeVar("Result")
 RULES = TimeRules()
+CONTRACT = Path(__file__).parents[3] / "contracts" / "return.yaml"
+BOOK = load([(CONTRACT.name, CONTRACT.read_text("utf-8"))], RULES)
 
 
 @dataclass
@@ -108,7 +112,7 @@ class Server:
     def run(self, test: Callable[[aiohttp.ClientSession, str], Awaitable[Result]]) -> Result:
         async def whole() -> Result:
             exporter = Exporter(self.worker, "1")
-            app = application(exporter, self.worker, self.worker, self.store, RULES, lambda: self.not_ready)
+            app = application(exporter, self.worker, self.worker, self.store, RULES, BOOK, lambda: self.not_ready)
             runner, port = await listen(app, "127.0.0.1", 0)
             try:
                 async with aiohttp.ClientSession() as session:

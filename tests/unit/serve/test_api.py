@@ -151,7 +151,8 @@ def test_an_unknown_value_is_refused_with_the_allowed_ones(server: Server, query
 def test_a_conversation_is_told_by_tenant_and_id(server: Server, worker: FakeWorker, fake_store: FakeStore) -> None:
     worker.at = NOW
     odd = "a/b c%d?\N{SNOWMAN}"
-    session = StoredSession(1, {"completion": "complete"}, [{"id": "paid"}], [{"revision": 1, "reason": "end"}], [])
+    verdict = {"completion": "complete", "contract_version": "return@1"}
+    session = StoredSession(1, verdict, [{"id": "paid"}], [{"revision": 1, "reason": "end"}], [])
     fake_store.stories["shop", odd] = Conversation("shop", odd, [session], [], [])
 
     status, body, _ = server.get("/api/sessions/shop/a%2Fb%20c%25d%3F%E2%98%83")
@@ -160,6 +161,12 @@ def test_a_conversation_is_told_by_tenant_and_id(server: Server, worker: FakeWor
     assert body["conversation"] == odd
     assert body["as_of"] == "2025-11-24T16:00:00.000Z"
     assert body["sessions"][0]["revisions"] == [{"revision": 1, "reason": "end"}]
+    assert body["contracts"]["return@1"]["criteria"]["refund_settled"] == {
+        "check": "evidence.refund_status == 'settled'",
+        "fails_when": "evidence.refund_status == 'rejected'",
+        "applies": None,
+        "reads": {"evidence": ["refund_status"]},
+    }
     missing, told, _ = server.get("/api/sessions/shop/none")
     assert (missing, "none" in told["error"]) == (404, True)
 

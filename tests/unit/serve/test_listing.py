@@ -63,6 +63,14 @@ def test_the_next_page_has_the_window_of_the_first(server: Server, worker: FakeW
     assert fake_store.asked[1] == (fake_store.asked[0][0], place, 1)
 
 
+def test_a_tenant_sees_its_own(server: Server, fake_store: FakeStore) -> None:
+    fake_store.pages = [ONE]
+
+    server.get("/api/sessions?tenant=shop")
+
+    assert fake_store.asked == [(Wanted(tenant="shop"), None, 50)]
+
+
 @pytest.mark.parametrize("since", ["2025-11-24T10:00:00Z", "6h"], ids=["a time", "how long ago"])
 def test_since_cuts_what_is_older(since: str, server: Server, worker: FakeWorker, fake_store: FakeStore) -> None:
     worker.of_rates = [reading("system")]
