@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from hypothesis import strategies as st
@@ -108,23 +109,24 @@ class World:
     outcomes: tuple[OOutcome, ...]
     watermark: int
 
-    @property
+    @cached_property
     def held(self) -> frozenset[str]:
         """Traces that still wait for an id at the end."""
         return frozenset(
             name
-            for name, spans in self.traces().items()
+            for name, spans in self.traces.items()
             if conversation_of_trace(OTrace("default", name, tuple(spans))) is None
             and self.watermark <= min(one.end for one in spans) + RULES.trace_timeout
         )
 
-    @property
+    @cached_property
     def reached(self) -> int:
         """The watermark of the stages behind: not past the start of the oldest trace that is held."""
-        traces = self.traces()
+        traces = self.traces
         starts = [start_of_trace(OTrace("default", name, tuple(traces[name]))) for name in self.held]
         return min([self.watermark, *starts])
 
+    @cached_property
     def traces(self) -> dict[str, list[OSpan]]:
         """The spans that count, by trace."""
         found: dict[str, list[OSpan]] = {}
@@ -132,7 +134,7 @@ class World:
             found.setdefault(one.trace_id, []).append(one)
         return found
 
-    @property
+    @cached_property
     def begin(self) -> int:
         return min(one.start for one in self.spans)
 

@@ -1,0 +1,64 @@
+"""Every listed mistake in core makes a case fail, and without one all of them pass."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.mutants import MUTANTS, SESSIONS, VERDICTS, Mutant
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("pipeline", "schemas", "tests/oracle", "tests/property", "tests/unit/core")
+CASES_FAILED = 1  # pytest's exit code; another one means that nothing was tested
+
+
+def copy_to(folder: Path) -> None:
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("tests/builders.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mutants")
+    copy_to(folder)
+    return folder
+
+
+def test_without_a_mistake_the_cases_pass(copy: Path) -> None:
+    wanted = " or ".join(sorted({mutant.cases for mutant in MUTANTS}))
+    done = run(copy, SESSIONS, VERDICTS, "-k", wanted)
+    assert done.returncode == 0, done.stdout
+    located = subprocess.run(
+        [sys.executable, "-c", "import pipeline; print(pipeline.__file__)"],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+    )
+    assert Path(located.stdout.strip()).is_relative_to(copy)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name.replace(" ", "-"))
+def test_the_mistake_is_found(mutant: Mutant, copy: Path) -> None:
+    file = copy / mutant.file
+    right = (ROOT / mutant.file).read_text()
+    assert right.count(mutant.old) == 1
+    file.write_text(right.replace(mutant.old, mutant.new))
+    try:
+        done = run(copy, mutant.tests, "-k", mutant.cases)
+    finally:
+        file.write_text(right)
+    assert done.returncode == CASES_FAILED, done.stdout

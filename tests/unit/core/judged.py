@@ -1,0 +1,36 @@
+"""One small world through the whole pipeline and through the oracle, which must agree; the verdicts are handed back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.core.timeline import DAY
+from schemas.verdict import Verdict
+from tests.oracle.model import OOutcome, OSpan
+from tests.property.compare import asked_oracle, differences, expected, expected_rates, of_verdict
+from tests.property.delivery import in_order
+from tests.property.driver import Pipeline
+from tests.property.worlds import World
+
+FAR = 10 * DAY
+"""After the end: past every window, within retention."""
+
+
+def judged(
+    spans: Sequence[OSpan], outcomes: Sequence[OOutcome] = (), watermark: int = 0, conversation: str = "c"
+) -> list[Verdict]:
+    """The sessions of a conversation at `watermark` (default: far), in order."""
+    pipeline = run(spans, outcomes, watermark)
+    found = sorted(pipeline.verdicts().items())
+    return [verdict for (_, name, _), verdict in found if name == conversation]
+
+
+def run(spans: Sequence[OSpan], outcomes: Sequence[OOutcome] = (), watermark: int = 0) -> Pipeline:
+    end = max([one.end for one in spans] + [one.event_time for one in outcomes])
+    world = World(tuple(spans), tuple(outcomes), watermark or end + FAR)
+    pipeline = Pipeline(2).run(in_order(world))
+    answer = asked_oracle(world)
+    ours = {key: of_verdict(one) for key, one in pipeline.verdicts().items()}
+    assert not differences(ours, expected(answer))
+    assert pipeline.rates() == expected_rates(answer)
+    return pipeline
