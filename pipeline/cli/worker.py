@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 from typing import Annotated
 
 import typer
@@ -91,4 +92,20 @@ def breakpoints(kill_at: str) -> Breakpoints:
     if not kill_at:
         return Breakpoints()
     point, stage, nth = kill_at.split(":")
-    return KillAt(point, stage, int(nth))
+    return KillWhenTold(point, stage, int(nth))
+
+
+class KillWhenTold(KillAt):
+    """Counts from SIGUSR1 on: checkpoints pass the points before any data flows, too."""
+
+    def __init__(self, point: str, stage: str, nth: int) -> None:
+        super().__init__(point, stage, nth)
+        self._told = False
+        signal.signal(signal.SIGUSR1, self._tell)
+
+    def _tell(self, *_: object) -> None:
+        self._told = True
+
+    def _passed(self, point: str, stage: str) -> None:
+        if self._told:
+            super()._passed(point, stage)

@@ -7,6 +7,7 @@ acknowledgement, the others at any moment. What the worker then says about its r
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,8 @@ from schemas.topics import Stage
 
 POINTS = {"outputs_sent": "after the outputs of a checkpoint, before its marker",
           "marker_sent": "after a marker, before the acknowledgement"}  # fmt: skip
-SOONEST, LATEST = 4, 12  # checkpoints of a stage with data until the kill: some seconds
+SOONEST, LATEST = 2, 10  # checkpoints of a stage until the kill, once data flows: a second or two
+FLOWS = 0.02  # of the data, sent since the worker was ready: then it has some in hand
 RANDOM_SECONDS = 2.0, 5.0
 RESTORED, CAUGHT_UP = "partition restored", "partition caught up"
 FIELD = re.compile(r"(\w+)=(\S+)")
@@ -36,6 +38,7 @@ class Kills:
         self.points: list[str] = []  # those that were met
         self._planned: str | None = None
         self._at: float | None = None
+        self._share: float | None = None  # that was sent when the worker was ready
 
     @property
     def victim(self) -> Child:
@@ -43,7 +46,7 @@ class Kills:
 
     def plan(self) -> list[str]:
         """What the worker is to be started with, so that the next kill comes."""
-        self._planned = self._at = None
+        self._planned = self._at = self._share = None
         if self.done >= self._times:
             return []
         if self.done < len(POINTS):
@@ -64,11 +67,14 @@ class Kills:
             share: of the data that is sent; when all is, what is left of the kills comes at once.
         """
         if self.outstanding:
-            self._look(share >= 1.0)
+            self._look(share)
         return self.outstanding
 
-    def _look(self, hurry: bool) -> None:
-        if hurry or (self._at is not None and time.monotonic() >= self._at):
+    def _look(self, share: float) -> None:
+        self._share = share if self._share is None else self._share
+        if self._planned is not None and share >= self._share + FLOWS:
+            self.victim.tell(signal.SIGUSR1)
+        if share >= 1.0 or (self._at is not None and time.monotonic() >= self._at):
             self.victim.kill()
         if self.victim.returncode is None:
             return

@@ -98,10 +98,14 @@ class Child:
             self._process.kill()
             self._process.wait()
 
+    def tell(self, number: signal.Signals) -> None:
+        """Send it a signal, if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
     def terminate(self) -> None:
         """Ask it to stop; `stop` waits."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
+        self.tell(signal.SIGTERM)
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
         """Ask it to stop, and end it if it does not. Safe to call twice, and before it was started."""
