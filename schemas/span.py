@@ -42,8 +42,32 @@ class SpanFlag(IntFlag):
     CUT = 8
 
 
+class Scope(StrEnum):
+    """What an evaluation that a span carries is about."""
+
+    SPAN = "span"
+    TRACE = "trace"
+    SESSION = "session"
+
+
+class Evaluation(msgspec.Struct, array_like=True, frozen=True):
+    """An evaluation that a span carries: an agent's own word, whoever is said to have given it.
+
+    Args:
+        annotator: `human`, `llm` or `code`, where it is told.
+        time: ns.
+    """
+
+    name: str
+    score: float | None
+    label: str
+    annotator: str
+    scope: Scope
+    time: int
+
+
 class Said(msgspec.Struct, array_like=True, frozen=True):
-    """What few spans carry: attributes of our own, and guardrails.
+    """What few spans carry: attributes of our own, guardrails, who is served, evaluations.
 
     Args:
         families: stated task families, the first counts.
@@ -60,6 +84,7 @@ class Said(msgspec.Struct, array_like=True, frozen=True):
     issues: tuple[str, ...] = ()
     subject: str = ""
     tripped: bool | None = None
+    evaluations: tuple[Evaluation, ...] = ()
 
 
 class Span(msgspec.Struct, array_like=True, frozen=True):

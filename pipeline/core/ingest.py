@@ -17,6 +17,8 @@ from msgspec.structs import replace
 from pydantic import TypeAdapter
 
 from pipeline.core.dialects.engine import Reader
+from pipeline.core.dialects.evaluated import outcomes_of
+from pipeline.core.dialects.evaluations import EVENT
 from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
 from pipeline.core.dialects.registry import DIALECTS
 from pipeline.core.effects import Outbox, Result
@@ -32,7 +34,7 @@ from pipeline.core.otlp.span_ids import SPAN_BYTES, TRACE_BYTES, repaired
 from pipeline.core.otlp.values import Memo, read_value
 from pipeline.core.timeline import TimeRules, from_datetime
 from schemas.outcome import OutcomeArrival, OutcomeKind
-from schemas.span import WORK, Kind, Said, SpanArrival, SpanFlag, Value
+from schemas.span import WORK, Kind, Said, Span, SpanArrival, SpanFlag, Value
 from schemas.topics import Topic, partition_of
 
 RESOURCE_KEYS = frozenset(
@@ -159,9 +161,10 @@ class Ingest:
         for trouble in reading.troubles:
             self.outbox.count(Result.RECEIVED, trouble.part)
             at.bury(trouble.reason, trouble.detail, trace_id=trouble.trace_id)
+        evaluated = EVENT in at.value
         used = latest = 0
         for batch in reading.batches:
-            n, end = self._batch(at, batch)
+            n, end = self._batch(at, batch, evaluated)
             used += n
             latest = max(latest, end)
         self.outbox.count(Result.RECEIVED, "span", used)
@@ -178,7 +181,7 @@ class Ingest:
                 pass  # a protobuf message may begin so, too: 0x0a is a line feed, 0x7b a length
         return read_protobuf(value)
 
-    def _batch(self, at: Place, batch: Batch) -> tuple[int, int]:
+    def _batch(self, at: Place, batch: Batch, evaluated: bool) -> tuple[int, int]:
         """Send the spans of a batch. Returns: how many, and the latest end."""
         tenant, resource = self._resources[batch.resource]
         record_time, skew = at.record_time, self._rules.max_clock_skew
@@ -211,11 +214,14 @@ class Ingest:
                 flags |= time_flags
                 if time_flags:
                     notes(str(SpanFlag(time_flags).name).lower())
-            slim = read(span, (trace_id, span_id, parent_id), start, end, flags, tenant, resource, scope, notes)
+            ids = (trace_id, span_id, parent_id)
+            slim = read(span, ids, start, end, flags, tenant, resource, scope, evaluated, notes)
             said = slim.said
             if said is not None and said.subject and self._hashed is not None:
                 said = replace(said, subject=self._hashed[said.subject.encode("utf-8", "surrogatepass")])
                 slim = replace(slim, said=said)
+            if said is not None and said.evaluations:
+                self._evaluations(at, slim)
             stated = _stated(said) if said is not None and said.keys else ()
             arrival = SpanArrival(
                 tenant, trace_id, span_id, parent_id, start, end, record_time,
@@ -232,6 +238,13 @@ class Ingest:
             if end > latest:
                 latest = end
         return used, latest
+
+    def _evaluations(self, at: Place, span: Span) -> None:
+        for outcome in outcomes_of(span, at.record_time, self._outcome_rules):
+            self.outbox.count(Result.RECEIVED, "outcome")
+            target = partition_of(self._partitions, outcome.tenant, outcome.source, outcome.event_id)
+            self.outbox.send(Topic.CORRELATIONS, target, OutcomeArrival(outcome, at.record_time))
+            self.outbox.count(Result.USED, "outcome")
 
     def _resource(self, raw: bytes) -> tuple[str, dict[str, Value]]:
         """The tenant (RULES.md 2), and the attributes that are kept."""

@@ -16,6 +16,8 @@ from typing import Any
 import msgspec
 
 from pipeline.core.dialects.content import numbered
+from pipeline.core.dialects.evaluations import flattened, in_events
+from pipeline.core.dialects.failures import FINE, control_in, failure_of, marked_failure
 from pipeline.core.dialects.messages import UNKNOWN, finish_reasons
 from pipeline.core.dialects.plans import ASKED, FINISH, MEMO, NOTHING, Planner
 from pipeline.core.dialects.said import read_said
@@ -31,8 +33,6 @@ Attributes = Mapping[str, bytes]
 
 MAX_TEXT = 1024
 MAX_NOTED_KEYS = 100
-CODE_ERROR = 2
-FINE = frozenset({b"", b"\x18\x00", b"\x18\x01"})  # no status; unset and OK, without a message
 
 _NONE, _INFERENCE, _TOOL, _GUARDRAIL = Control.NONE, Kind.INFERENCE, Kind.TOOL, Kind.GUARDRAIL
 """Looked up here: to get a member of its enum is slow."""
@@ -77,6 +77,7 @@ class Reader:
         tenant: str,
         resource: dict[str, Value],
         scope: str,
+        evaluated: bool,
         notes: Callable[[str], None],
     ) -> Span:
         """The slim record of a span.
@@ -85,13 +86,15 @@ class Reader:
             wired: the span in its wire form.
             ids: trace, span and parent id.
             scope: the name of the instrumentation.
+            evaluated: whether to look for evaluations among the span's events.
             notes: is told what is counted beside the span.
         """
         attributes: Attributes = wired.attributes
         names = tuple(attributes)
         shape = self._shapes[names]
+        keys, deciders, id_keys, _, _, session_like, _, rare = shape
         slots = NOTHING.copy()
-        for key, fits in shape.deciders:
+        for key, fits in deciders:
             raw = attributes[key]
             if raw:
                 fit = fits[raw]
@@ -100,7 +103,7 @@ class Reader:
             fit = self._step if scope not in self._by_name else self._named(wired.name, scope, shape, slots)
         if fit.instead:
             fit = _instead(fit, attributes)
-        table, kind, label, subject, asks, content, _, named, is_group, failures, requested = fit
+        table, kind, label, subject, asks, content, _, named, is_group, failures, steered, requested = fit
         for key, slot, meaning in asks:
             raw = attributes[key]
             if raw:
@@ -114,7 +117,7 @@ class Reader:
             if not slots[FINISH]:
                 slots[FINISH] = _finish_in(table, wired.events)
             if table.numbered_calls and slots[ASKED] == UNKNOWN:
-                slots[ASKED] = numbered(shape.keys, table.numbered_calls)
+                slots[ASKED] = numbered(keys, table.numbered_calls)
         elif named is not None and not slots[subject]:
             slots[subject] = _name(fit, named, wired.name, scope)
         agent, tool, call_id, target, model, response_id, finish, asked, sent, got, cached, tripped, provider = slots
@@ -124,12 +127,11 @@ class Reader:
         failed, control = False, _NONE
         status = wired.status
         if status not in FINE:
-            failed, control = self._outcome(table, status, attributes, wired.events)
-        elif table.control_in_events:
-            control = _control_in(table, wired.events)
-        if failures and control is _NONE and not failed and _has(attributes, failures):
-            control = _control(table, "", _text_of(attributes, table.error_message))
-            failed = control is _NONE
+            failed, control = failure_of(table, status, attributes, wired.events)
+        elif steered:
+            control = control_in(table, wired.events)
+        if failures and control is _NONE and not failed:
+            failed, control = marked_failure(table, failures, attributes)
 
         said: Said | None = None
         group = ""
@@ -145,16 +147,14 @@ class Reader:
             agent, group = "", agent
 
         conversations: tuple[str, ...] = ()
-        if shape.ids:
-            conversations = self._conversations([attributes[key] for key in shape.ids], notes)
-        if shape.own:
-            said = read_said(shape.own, attributes, said, notes)
-        if shape.subjects:
-            said = _served([attributes[key] for key in shape.subjects], said)
-        if shape.session_like and not conversations:
-            notes("looks_like_session_id")
-            if len(self.session_like) < MAX_NOTED_KEYS:
-                self.session_like.update(key[:MAX_TEXT] for key in shape.session_like)
+        if id_keys:
+            conversations = self._conversations([attributes[key] for key in id_keys], notes)
+        if rare or evaluated:
+            said = self._said(shape, wired, end, said, evaluated, notes)
+            if session_like and not conversations:
+                notes("looks_like_session_id")
+                if len(self.session_like) < MAX_NOTED_KEYS:
+                    self.session_like.update(key[:MAX_TEXT] for key in session_like)
 
         if self._cut and not self._cut.isdisjoint((agent, tool, model, call_id, response_id, target)):
             flags |= SpanFlag.CUT
@@ -222,6 +222,20 @@ class Reader:
             notes("missing_id")
         return ids
 
+    @staticmethod
+    def _said(
+        shape: Shape, wired: Any, end: int, said: Said | None, evaluated: bool, notes: Callable[[str], None]
+    ) -> Said | None:
+        attributes = wired.attributes
+        if shape.own:
+            said = read_said(shape.own, attributes, said, notes)
+        if shape.subjects:
+            said = _served([attributes[key] for key in shape.subjects], said)
+        found = flattened(attributes, shape.evaluations, end)
+        if evaluated:
+            found += in_events(wired.events, end)
+        return msgspec.structs.replace(said or Said(), evaluations=tuple(found)) if found else said
+
     def _target(self, tool: str) -> str | None:
         """Whom a tool hands over to: None where it is no hand-off, empty where its name does not say."""
         if tool in self._targets:
@@ -234,53 +248,6 @@ class Reader:
             target = ""
         self._targets[tool] = target
         return target
-
-    @staticmethod
-    def _outcome(table: Dialect, status: bytes, attributes: Attributes, events: Any) -> tuple[bool, Control]:
-        """Whether a span failed: an error status that is no control flow (DIALECTS.md 6.1) and its own (6.6)."""
-        read = wire.Status.FromString(status)
-        if read.code != CODE_ERROR:
-            return False, _NONE
-        control = _control(table, _text_of(attributes, table.error_type), read.message.decode("utf-8", "replace"))
-        if control is _NONE:
-            control = _control_in(table, events)
-        if table.smears and read.message and not any(_is_exception(encoded) for encoded in events):
-            return False, control
-        return control is _NONE, control
-
-
-def _control_in(table: Dialect, events: Any) -> Control:
-    """What the exceptions among a span's events steer."""
-    for encoded in events:
-        told = wire.Event.FromString(encoded).attributes.get
-        kind, message = told("exception.type") or b"", told("exception.message") or b""
-        control = _control(table, read_text(kind), read_text(message))
-        if control is not _NONE:
-            return control
-    return _NONE
-
-
-def _control(table: Dialect, error_type: str, message: str) -> Control:
-    control = table.control_types.get(error_type.rpartition(".")[2], _NONE)
-    if control is _NONE:
-        for prefix, meaning in table.control_messages.items():
-            if message.startswith(prefix):
-                return meaning
-    return control
-
-
-def _text_of(attributes: Attributes, keys: tuple[str, ...]) -> str:
-    """The first of these attributes that is there and not null, as text."""
-    for key in keys:
-        if key in attributes:
-            raw = attributes[key]
-            if raw:
-                return read_text(raw)
-    return ""
-
-
-def _has(attributes: Attributes, marks: tuple[tuple[str, bytes], ...]) -> bool:
-    return any(attributes[key] == value for key, value in marks)
 
 
 def _instead(fit: Fit, attributes: Attributes) -> Fit:
@@ -314,11 +281,6 @@ def _finish_in(table: Dialect, events: Any) -> tuple[str, ...]:
         if raw:
             return finish_reasons(raw, table.finish_spellings)
     return ()
-
-
-def _is_exception(encoded: bytes) -> bool:
-    attributes = wire.Event.FromString(encoded).attributes
-    return "exception.type" in attributes or "exception.message" in attributes
 
 
 def _linked(links: Any, own: bytes) -> tuple[bytes, ...]:

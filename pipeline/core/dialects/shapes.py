@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pipeline.core.dialects.evaluations import evaluation_keys
 from pipeline.core.dialects.plans import MEMO, Ask, Plan, Planner, Test
 from pipeline.core.dialects.said import OURS
 from pipeline.core.dialects.table import Dialect
@@ -25,7 +26,12 @@ NO_SESSIONS = frozenset({"thread.id", "mcp.session.id"})
 
 
 class Fit(NamedTuple):
-    """A plan, without what asks for keys that are not there. See `Plan`."""
+    """A plan, without what asks for keys that are not there. See `Plan`.
+
+    Args:
+        steered: events of spans that are no errors are asked what they steer.
+        requested: it is a tool span with arguments and without a result.
+    """
 
     dialect: Dialect
     kind: Kind
@@ -37,6 +43,7 @@ class Fit(NamedTuple):
     named: re.Pattern[str] | None
     group: bool
     failed: tuple[tuple[str, bytes], ...]
+    steered: bool
     requested: bool
 
 
@@ -47,6 +54,8 @@ class Shape(NamedTuple):
         deciders: keys that say what a span is, with what each of their values means, in the dialects' order.
         ids: where conversation ids are, in the configured order; `subjects`: who is served.
         own: attributes of our own, in order; `session_like`: unknown keys that look as if they held ids.
+        evaluations: keys that name evaluations.
+        rare: it has any of the last four.
     """
 
     keys: frozenset[str]
@@ -55,6 +64,8 @@ class Shape(NamedTuple):
     subjects: tuple[str, ...]
     own: tuple[str, ...]
     session_like: tuple[str, ...]
+    evaluations: tuple[str, ...]
+    rare: bool
 
 
 class Shapes(dict[tuple[str, ...], Shape]):
@@ -68,18 +79,19 @@ class Shapes(dict[tuple[str, ...], Shape]):
 
     def __missing__(self, names: tuple[str, ...]) -> Shape:
         keys = frozenset(names)
-        shape = Shape(
-            keys=keys,
-            deciders=tuple(
-                (one.dialect.kind, Memo[Fit](_Fitting(one, keys), MEMO))
-                for one in self._planners
-                if one.dialect.kind in keys
-            ),
-            ids=tuple(key for key in self._ids if key in keys),
-            subjects=tuple(key for key in self._subjects if key in keys),
-            own=tuple(sorted(key for key in keys if key.startswith(OURS))),
-            session_like=tuple(sorted(key for key in keys - {*self._ids, *NO_SESSIONS} if SESSION_LIKE.search(key))),
+        deciders = tuple(
+            (one.dialect.kind, Memo[Fit](_Fitting(one, keys), MEMO))
+            for one in self._planners
+            if one.dialect.kind in keys
         )
+        ids = tuple(key for key in self._ids if key in keys)
+        rare = (
+            tuple(key for key in self._subjects if key in keys),
+            tuple(sorted(key for key in keys if key.startswith(OURS))),
+            tuple(sorted(key for key in keys - {*self._ids, *NO_SESSIONS} if SESSION_LIKE.search(key))),
+            evaluation_keys(keys),
+        )
+        shape = Shape(keys, deciders, ids, *rare, rare=any(rare))
         if len(names) <= MAX_KEYS:
             if len(self) >= MAX_SHAPES:
                 self.clear()
@@ -113,5 +125,6 @@ def fitted(plan: Plan, keys: frozenset[str]) -> Fit:
         named=plan.named,
         group=plan.group,
         failed=tuple(mark for mark in plan.failed if mark[0] in keys),
+        steered=table.control_in_events,
         requested=may_be_requested and keys.isdisjoint(table.result),
     )

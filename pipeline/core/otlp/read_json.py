@@ -118,7 +118,11 @@ def _span(span: dict[str, Any], reading: Reading) -> tuple[Any, int]:
         ).SerializeToString()
     for event in _items(span.get("events")):
         if isinstance(event, dict):
-            held = wire.Event()
+            called = event.get("name")
+            held = wire.Event(
+                name=called.encode("utf-8", "replace") if isinstance(called, str) else b"",
+                time_unix_nano=_time(_first(event, ("timeUnixNano", "time_unix_nano")), reading),
+            )
             flags |= _attributes(_items(event.get("attributes")), held.attributes, "event attribute", trace, reading)
             message.events.append(held.SerializeToString())
     for link in _items(span.get("links")):

@@ -106,6 +106,7 @@ def _span(loose: Any, reading: Reading) -> tuple[Any, int]:
         except DecodeError:
             reading.troubles.append(Trouble("attribute", "bad_attribute", "an event cannot be decoded", trace))
             continue
+        event.name, event.time_unix_nano = loose_event.name, loose_event.time_unix_nano
         flags |= _text(loose_event.name, "an event's name", trace, reading)
         flags |= _attributes(loose_event.attributes, event.attributes, "event attribute", trace, reading)
         span.events.append(event.SerializeToString())

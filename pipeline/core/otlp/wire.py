@@ -35,7 +35,7 @@ _MAP = "map"
 _SCHEMAS: dict[str, list[tuple[str, int, str, bool]]] = {
     "Link": [("trace_id", 1, "bytes", False)],
     "Status": [("message", 2, "bytes", False), ("code", 3, "int32", False)],
-    "Event": [("attributes", 3, _MAP, True)],
+    "Event": [("time_unix_nano", 1, "fixed64", False), ("name", 2, "bytes", False), ("attributes", 3, _MAP, True)],
     "Resource": [("attributes", 1, _MAP, True)],
     "Span": [
         ("trace_id", 1, "bytes", False),
@@ -67,7 +67,11 @@ _SCHEMAS: dict[str, list[tuple[str, int, str, bool]]] = {
         ("bytes_value", 7, "bytes", False),
     ],
     "LooseAttributes": [("attributes", 1, "LooseKeyValue", True)],
-    "LooseEvent": [("name", 2, "bytes", False), ("attributes", 3, "LooseKeyValue", True)],
+    "LooseEvent": [
+        ("time_unix_nano", 1, "fixed64", False),
+        ("name", 2, "bytes", False),
+        ("attributes", 3, "LooseKeyValue", True),
+    ],
     "LooseSpan": [
         ("trace_id", 1, "bytes", False),
         ("span_id", 2, "bytes", False),
