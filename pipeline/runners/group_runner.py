@@ -53,6 +53,7 @@ class GroupRunner:
         self.owned: set[Place] = set()
         self.next: dict[Place, int] = {}  # offset after the last message that was delivered on
         self.ends: dict[Place, int] = {}
+        self.looked = 0.0  # when their reading began
         self.interrupted = asyncio.Event()  # a rebalance or a stop waits for the batch in hand
         self.broker = KafkaLog(options.brokers, options.dev_broker)
         self._max_records = max_records
@@ -194,6 +195,7 @@ class GroupRunner:
     async def _look(self) -> None:
         """Where the logs end; lag that does not shrink is a stall, and only a new process cures it."""
         ends: dict[Place, int] = {}
+        self.looked = time.monotonic()
         for topic in self.topics:
             numbers = [number for name, number in self.owned if name == topic]
             ends.update({(topic, number): end for number, end in (await self.broker.ends(topic, numbers)).items()})

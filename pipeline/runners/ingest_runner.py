@@ -88,8 +88,12 @@ class IngestRunner(GroupRunner):
         return marks
 
     def _is_idle(self, topic: str, number: int) -> bool:
+        """Silent for `idle_after` up to the last look at its log's end, which showed nothing more.
+
+        Up to now would not do: after a batch that took long, the end is an old one, and much may wait behind it.
+        """
         place = topic, number
-        silent = time.monotonic() - self._heard.get(place, 0.0)
+        silent = self.looked - self._heard.get(place, 0.0)
         return place in self.ends and not self.lag(place) and silent > self.options.idle_after
 
     def watermarks(self) -> dict[tuple[str, int], int]:
