@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,8 @@ def test_a_source_is_idle_only_without_lag() -> None:
         ingest.ends = {place: 2}
         assert [mark.idle for mark in ingest.marks()[Topic.SPANS]] == [False]
         ingest.ends = {place: 1}
+        assert [mark.idle for mark in ingest.marks()[Topic.SPANS]] == [False]  # that end was read before the batch
+        ingest.looked = time.monotonic()
         assert [mark.idle for mark in ingest.marks()[Topic.SPANS]] == [True]
 
     run(tell)
