@@ -6,7 +6,6 @@ both are given exactly the same. Times are nanoseconds; `T0` is a whole bucket.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -188,7 +187,3 @@ def outcome_arrival(one: OOutcome) -> OutcomeArrival:
         clock_ahead=ahead,
     )
     return OutcomeArrival(inside, one.record_time or 0)
-
-
-def arrivals(records: Iterable[OSpan | OOutcome]) -> Sequence[SpanArrival | OutcomeArrival]:
-    return [arrival(one) if isinstance(one, OSpan) else outcome_arrival(one) for one in records]

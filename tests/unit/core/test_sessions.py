@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.timeline import HOUR, MINUTE, SECOND
-from tests.builders import T0, span, trace
+from tests.builders import T0, session, span, trace
 from tests.oracle.model import OSpan
 from tests.unit.core.judged import judged
 
@@ -77,6 +77,11 @@ class TestLimits:
         assert (second.family, second.family_source) == (("", "no_contract") if late else ("order", "inherited"))
         assert not second.eligible
         assert len(sessions) == 1 + late
+
+
+def test_runs_a_minute_apart_are_turns_of_one_session() -> None:
+    (only,) = judged(session(1, T0, turns=3, family=("order",)))
+    assert (only.runs, only.turns, only.family) == (3, 3, "order")
 
 
 def test_a_run_that_resumes_is_no_new_turn() -> None:
