@@ -31,7 +31,8 @@ def conversations(spans: Iterable[Span], max_spans: int) -> list[Conversation]:
     """The conversations of these spans, those that begin first first."""
     traces = {key: view_trace(key[1], held, max_spans) for key, held in _by_trace(spans).items()}
     ids = {key: _stated_id(view) for key, view in traces.items()}
-    nexts = {key: _next(key, traces, ids) for key in traces if not ids[key]}
+    sharing = _first_with(traces, ids)
+    nexts = {key: _next(key, traces, ids, sharing) for key in traces if not ids[key]}
     found: dict[tuple[str, str, bytes], list[TraceView]] = {}
     for key, view in traces.items():
         end = _end(key, nexts, traces)
@@ -69,18 +70,28 @@ def _stated_id(view: TraceView) -> str:
     return next((span.ids[0] for span in view.from_root if span.ids), "")
 
 
-def _next(key: Key, traces: Mapping[Key, TraceView], ids: Mapping[Key, str]) -> Key | None:
+def _first_with(traces: Mapping[Key, TraceView], ids: Mapping[Key, str]) -> dict[tuple[str, str], Key]:
+    """For each tenant's response id the earliest trace with an id that has it, else the earliest."""
+    having: dict[tuple[str, str], set[Key]] = {}
+    for key, view in traces.items():
+        for span in view.spans:
+            if span.response_id:
+                having.setdefault((key[0], span.response_id), set()).add(key)
+    return {
+        response: min(keys, key=lambda other: (not ids[other], _age(traces[other])))
+        for response, keys in having.items()
+    }
+
+
+def _next(
+    key: Key, traces: Mapping[Key, TraceView], ids: Mapping[Key, str], sharing: Mapping[tuple[str, str], Key]
+) -> Key | None:
     """Where a trace without an id leads: what it links to, or shares a response id with."""
-    tenant, trace_id = key
-    linked = {(tenant, link) for span in traces[key].spans for link in span.links}
-    for response_id in {span.response_id for span in traces[key].spans if span.response_id}:
-        having = [
-            other
-            for other, view in traces.items()
-            if other[0] == tenant and any(span.response_id == response_id for span in view.spans)
-        ]
-        linked.add(min(having, key=lambda other: (not ids[other], _age(traces[other]))))
-    known = [other for other in sorted(linked - {(tenant, trace_id)})[:MOST_CANDIDATES] if other in traces]
+    tenant, _ = key
+    spans = traces[key].spans
+    linked = {(tenant, link) for span in spans for link in span.links}
+    linked |= {sharing[tenant, span.response_id] for span in spans if span.response_id}
+    known = [other for other in sorted(linked - {key})[:MOST_CANDIDATES] if other in traces]
     return min(known, key=lambda other: (not ids[other], _age(traces[other])), default=None)
 
 
