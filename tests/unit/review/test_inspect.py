@@ -78,8 +78,7 @@ def test_a_request_has_no_result_until_the_call_is_made():
 
 def test_a_request_that_is_not_answered_keeps_its_run_waiting():
     """The model asked for one call, and none was made (RULES.md 17)."""
-    finish = {"gen_ai.response.finish_reasons": ["tool_calls"]}
-    asked = span(1, "chat", session__id="c", **finish)
+    asked = span(1, "chat", session__id="c", gen_ai__output__messages='[{"parts":[{"type":"tool_call"}]}]')
     for result, waits in (({}, True), ({"gen_ai__tool__call__result": "done"}, False)):
         request = tool(2, gen_ai__tool__call__arguments="{}", **result)
         (run,) = runs(asked, request, scope=AGENTS_SDK)
