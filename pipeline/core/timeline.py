@@ -35,7 +35,7 @@ def to_datetime(ns: int) -> datetime:
 
 def to_text(ns: int) -> str:
     """ISO 8601 with milliseconds and `Z`."""
-    return to_datetime(ns).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ns // 1_000_000 % 1000:03d}Z"
+    return to_datetime(ns).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 @dataclass(frozen=True, slots=True)

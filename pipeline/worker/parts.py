@@ -58,7 +58,7 @@ class ProcessOptions:
     api_port: int = 0
     dsn: str = ""
     replication: int = -1
-    patience: int = 0
+    patience: int = 4
     tokens: Path | None = None
     label_budget: int = 1000
     version: str = "unknown"

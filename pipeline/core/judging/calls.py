@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipeline.core.contracts.book import CompiledContract
-from pipeline.core.judging.views import CALLS, TraceView, started_first
+from pipeline.core.judging.views import CALLS, Attempt, TraceView, started_first
 from schemas.span import Control, Kind, Span
 
 HANDOFF_NAME = re.compile(r"^(.*-)?(transfer_to_|handoff|delegate work|ask question)", re.IGNORECASE)
@@ -31,15 +31,6 @@ class Handoff:
     target: str
     state: str
     time: int
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One outermost span of a tool, and what the spans of that tool below it say."""
-
-    span: Span
-    failed: bool
-    interrupted: bool
 
 
 def tool_calls(traces: Iterable[TraceView], contract: CompiledContract | None) -> list[ToolCall]:
@@ -77,13 +68,9 @@ def attempts_by_call(traces: Iterable[TraceView], contract: CompiledContract | N
 
 def _attempts(traces: Iterable[TraceView], contract: CompiledContract | None) -> Iterable[Attempt]:
     for trace in traces:
-        for span in trace.outermost_calls:
-            if span.kind is Kind.HANDOFF and not _is_call(span, contract):
-                continue
-            nested = trace.nested(span)
-            failed = any(one.failed for one in nested)
-            interrupted = not failed and any(one.control is Control.INTERRUPT for one in nested)
-            yield Attempt(span, failed, interrupted)
+        for attempt in trace.attempts:
+            if attempt.span.kind is not Kind.HANDOFF or _is_call(attempt.span, contract):
+                yield attempt
 
 
 def _is_call(span: Span, contract: CompiledContract | None) -> bool:

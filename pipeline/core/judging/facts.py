@@ -114,10 +114,11 @@ def _cut(trace: TraceView, kept: set[tuple[bytes, bytes]]) -> TraceView:
 
 def distinct_resources(spans: Iterable[Span]) -> list[Mapping[str, Value]]:
     """Each distinct resource once (rule 23: `invalid_when` is evaluated for each)."""
-    found: dict[str, Mapping[str, Value]] = {}
+    found: list[Mapping[str, Value]] = []
     for span in spans:
-        found.setdefault(repr(sorted(span.resource.items())), span.resource)
-    return [found[key] for key in sorted(found)]
+        if span.resource not in found:
+            found.append(span.resource)
+    return found
 
 
 def usage_of(traces: Iterable[TraceView]) -> tuple[int, int, int]:

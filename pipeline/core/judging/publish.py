@@ -15,17 +15,16 @@ from pipeline.core.judging.fold import Fold, contribution
 from pipeline.core.judging.reasons import changes, reason
 from pipeline.core.judging.rows import as_json, outcome_row, revision_row, step_row, verdict_rows
 from pipeline.core.judging.state import Conversation, Published
+from pipeline.core.judging.views import TraceView
 from pipeline.core.timeline import TimeRules
 from schemas.outcome import Attached
 from schemas.segment import Dimensions
-from schemas.span import Span
 from schemas.topics import Topic, partition_of
 from schemas.verdict import Verdict
 from schemas.wire import DeadLetter, Keyed
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_verdict = msgspec.msgpack.Decoder(Verdict).decode
-_decode_span = msgspec.msgpack.Decoder(Span).decode
 
 
 class Publisher:
@@ -107,11 +106,12 @@ class Publisher:
                 verdict = Verdict(conversation.tenant, conversation.name, index + 1, deleted=True, revision=revision)
             self._send(msgspec.structs.replace(verdict, version=self._versions.next()), None, 0)
 
-    def steps(self, conversation: Conversation, spans: Iterable[FreshSpan]) -> None:
+    def steps(self, conversation: Conversation, spans: Iterable[FreshSpan], views: Iterable[TraceView]) -> None:
+        """Rows of `agent_steps` for the spans that are news; those beyond the limit of a trace are left out."""
+        by_trace = {view.trace_id: view.by_id for view in views}
         for trace_id, span_id, *_ in spans:
-            held = conversation.traces.get(trace_id)
-            if held is not None and span_id in held.spans:
-                span = _decode_span(held.spans[span_id][1])
+            span = by_trace.get(trace_id, {}).get(span_id)
+            if span is not None:
                 row = step_row(conversation.name, span, self._versions.next())
                 self._outbox.send(Topic.ROWS, self._partition, row)
 

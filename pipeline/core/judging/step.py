@@ -214,7 +214,7 @@ class JudgeStep:
         if judged.raised:
             self.outbox.count(Result.NOTED, "expression_raised", judged.raised)
         self._publisher.publish(conversation, judged.verdicts, self.watermark)
-        self._publisher.steps(conversation, fresh)
+        self._publisher.steps(conversation, fresh, views)
         self._dirty.add(key)
         self._schedule(key, conversation, views, judged.next_due)
 

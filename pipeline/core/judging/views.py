@@ -48,6 +48,15 @@ def root_order(spans: Iterable[Span]) -> list[Span]:
     return sorted(by_id.values(), key=lambda one: (depths[one.span_id], one.span_id in orphans, one.start, one.span_id))
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One outermost span of a tool, and what the spans of that tool below it say."""
+
+    span: Span
+    failed: bool
+    interrupted: bool
+
+
 @dataclass(frozen=True, slots=False)
 class TraceView:
     """One trace: its kept spans (rule 8), work, time, and what it states."""
@@ -124,11 +133,24 @@ class TraceView:
         """
         found = []
         for span in self.spans:
-            if span.kind in CALLS and not span.requested and not any(
-                up.kind is span.kind and up.tool == span.tool for up in self.ancestors(span)
+            if (
+                span.kind in CALLS
+                and not span.requested
+                and not any(up.kind is span.kind and up.tool == span.tool for up in self.ancestors(span))
             ):
                 found.append(span)
         return tuple(sorted(found, key=started_first))
+
+    @cached_property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """The outermost tool and hand-off spans, each with what is nested in it."""
+        found = []
+        for span in self.outermost_calls:
+            nested = self.nested(span)
+            failed = any(one.failed for one in nested)
+            interrupted = not failed and any(one.control is Control.INTERRUPT for one in nested)
+            found.append(Attempt(span, failed, interrupted))
+        return tuple(found)
 
     def nested(self, outer: Span) -> list[Span]:
         """`outer` and the spans of the same kind and tool below it."""
