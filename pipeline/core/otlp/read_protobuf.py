@@ -94,11 +94,17 @@ def _span(loose: Any, reading: Reading) -> tuple[Any, int]:
         name=loose.name,
         start_time_unix_nano=loose.start_time_unix_nano,
         end_time_unix_nano=loose.end_time_unix_nano,
-        links=loose.links,
         status=loose.status,
     )
     flags = _attributes(loose.attributes, span.attributes, "attribute", trace, reading)
     flags |= _text(loose.name, "the span's name", trace, reading)
+    for raw in loose.links:
+        try:
+            wire.Link.FromString(raw)
+        except DecodeError:
+            reading.troubles.append(Trouble("attribute", "bad_attribute", "a link cannot be decoded", trace))
+            continue
+        span.links.append(raw)
     for raw in loose.events:
         event = wire.Event()
         try:
