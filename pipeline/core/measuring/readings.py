@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.estimators import EMPTY, Estimate, complement, proportion, survival, weighted
 from pipeline.core.measuring.grids import DELAYED, EVENT_IS_FAILURE, ages, target
+from pipeline.core.measuring.series import Series
 from pipeline.core.timeline import TimeRules
 from pipeline.core.windows import window_bounds
 from schemas.segment import Cell, Dimensions, Rate, RateReading
 
-Buckets = Mapping[int, Mapping[tuple[str, str], Cell]]
+AllSeries = Mapping[tuple[str, str], Series]
+"""(rate, stratum) -> its counts over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class _Stratum:
 def read_segment(
     cube: str,
     dimensions: Dimensions,
-    buckets: Buckets,
+    series: AllSeries,
     windows: Mapping[str, int],
     book: ContractBook,
     rules: TimeRules,
@@ -40,17 +42,15 @@ def read_segment(
     """Every rate of one segment in every window.
 
     Args:
-        buckets: bucket start (ns) -> (rate, stratum) -> summed cell.
         windows: name -> length, ns.
     """
-    strata = sorted({key for cells in buckets.values() for key in cells})
     found = []
     for window, length in windows.items():
         for rate in Rate:
             mine = [
-                (name, _read(buckets, rate, name, length, book, rules, watermark))
-                for one, name in strata
-                if one == rate
+                (name, _read(one, rate, name, length, book, rules, watermark))
+                for (of, name), one in sorted(series.items())
+                if of == rate
             ]
             kept = [(name, one) for name, one in mine if one.n]
             if kept:
@@ -85,57 +85,46 @@ def _combine(
 
 
 def _read(
-    buckets: Buckets, rate: Rate, stratum: str, length: int, book: ContractBook, rules: TimeRules, watermark: int
+    series: Series, rate: Rate, stratum: str, length: int, book: ContractBook, rules: TimeRules, watermark: int
 ) -> _Stratum:
     start, end = window_bounds(watermark, length, rules)
-    key = (rate.value, stratum)
-    cells = [
-        cell for bucket, group in buckets.items() if start <= bucket < end and (cell := group.get(key)) is not None
-    ]
-    n, good = sum(cell.n for cell in cells), sum(cell.good for cell in cells)
+    n, good = series.counts(start, end)
     contract = book.named(stratum)
     if rate not in DELAYED or contract is None or not n:
         return _Stratum(n, good, proportion(good, n), 1.0, target(book, stratum, rate))
-    grid = ages(contract, rate)
     quiet = max(rules.session_gap, rules.resume_window)
-    at_risk, events = [], []
-    for index, age in enumerate(grid):
-        shift = max(age, quiet) - quiet
-        window = (start - shift, end - shift)
-        chosen = [group[key] for bucket, group in buckets.items() if window[0] <= bucket < window[1] and key in group]
-        at_risk.append(sum(cell.n - sum(cell.events[:index]) for cell in chosen))
-        events.append(sum(cell.events[index] for cell in chosen if len(cell.events) > index))
+    shifts = [max(age, quiet) - quiet for age in ages(contract, rate)]
+    lived = [series.at_age(index, start - shift, end - shift) for index, shift in enumerate(shifts)]
+    at_risk, events = [risk for risk, _ in lived], [event for _, event in lived]
     estimate = survival(at_risk, events)
-    lived = _maturity(buckets, key, (start, end), grid, at_risk, events, quiet)
-    chosen_estimate = estimate if rate in EVENT_IS_FAILURE else complement(estimate)
+    known = _maturity(series, (start, end), shifts, at_risk, events)
     if estimate.status == "empty":
-        chosen_estimate = EMPTY
-    return _Stratum(n, good, chosen_estimate, lived, target(book, stratum, rate))
+        estimate = EMPTY
+    elif rate not in EVENT_IS_FAILURE:
+        estimate = complement(estimate)
+    return _Stratum(n, good, estimate, known, target(book, stratum, rate))
 
 
 def _maturity(
-    buckets: Buckets,
-    key: tuple[str, str],
-    window: tuple[int, int],
-    grid: tuple[int, ...],
-    at_risk: list[int],
-    events: list[int],
-    quiet: int,
+    series: Series, window: tuple[int, int], shifts: list[int], at_risk: list[int], events: list[int]
 ) -> float:
-    """sum n_c F(age_c) / (F(H) sum n_c), F = 1 - S; where no event is known, the share that has lived through all ages."""
+    """sum n_c F(age_c) / (F(H) sum n_c), F = 1 - S; where no event is known, the share that lived through all ages.
+
+    Args:
+        shifts: how far the window lies back for each age, ns, never falling.
+    """
+    start, end = window
     alive, learnt = 1.0, []
     for risk, event in zip(at_risk, events, strict=True):
         alive *= 1 - event / risk if risk else 1.0
         learnt.append(1 - alive)
     last = learnt[-1]
-    total = weight = 0.0
-    for bucket in sorted(buckets):
-        cell = buckets[bucket].get(key)
-        if cell is None or not window[0] <= bucket < window[1]:
-            continue
-        lived = sum(bucket < window[1] - (max(age, quiet) - quiet) for age in grid)
-        total += cell.n
-        weight += cell.n * (learnt[lived - 1] / last if last and lived else float(lived == len(grid)))
+    total, _ = series.counts(start, end)
+    weight = 0.0
+    for index, shift in enumerate(shifts):
+        older = end - shifts[index + 1] if index + 1 < len(shifts) else start
+        n, _ = series.counts(max(start, older), max(start, end - shift))  # lived through this age, not the next
+        weight += n * (learnt[index] / last if last else float(index + 1 == len(shifts)))
     return weight / total if total else 1.0
 
 

@@ -13,6 +13,7 @@ import msgspec
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Changed, Outbox, Result, Versions
 from pipeline.core.measuring.readings import read_segment, sum_cells
+from pipeline.core.measuring.series import Series
 from pipeline.core.timeline import SECOND, TimeRules
 from schemas.rows import TABLES
 from schemas.segment import WINDOWS, Cell, Dimensions, Partial, PartialReset, Rate, RateReading
@@ -54,6 +55,7 @@ class MeasureStep:
         self._states: dict[bytes, BucketState] = {}
         self._segments: dict[Segment, dict[int, bytes]] = {}
         self._sums: dict[bytes, dict[tuple[str, str], Cell]] = {}
+        self._series: dict[Segment, dict[tuple[str, str], Series]] = {}
         self._resets: dict[int, int] = {}
         self._unpublished: set[bytes] = set()
         self._rows_due: set[bytes] = set()
@@ -72,6 +74,7 @@ class MeasureStep:
         self._forget(key)
         self._states[key] = one
         self._segments.setdefault((one.cube, one.dimensions), {})[one.bucket] = key
+        self._series.pop((one.cube, one.dimensions), None)
         if one.first is None:
             self._unpublished.add(key)
 
@@ -129,7 +132,9 @@ class MeasureStep:
                 self._changed(key)
 
     def _changed(self, key: bytes) -> None:
+        state = self._states[key]
         self._sums.pop(key, None)
+        self._series.pop((state.cube, state.dimensions), None)
         self._dirty.add(key)
         self._rows_due.add(key)
 
@@ -174,7 +179,7 @@ class MeasureStep:
         for key in sorted(self._rows_due):
             state = self._states[key]
             totals, first = self._totals(key), state.first or {}
-            # Every rate, also where there is nothing to count: what was counted before may have moved to another bucket.
+            # Every rate, also where nothing counts: what was counted before may have moved to another bucket.
             for rate in Rate:
                 good, n = totals.get(rate, (0, 0))
                 first_good, first_n = first.get(rate, (0, 0))
@@ -212,6 +217,17 @@ class MeasureStep:
         self._sums.pop(key, None)
         if state is not None:
             self._segments[state.cube, state.dimensions].pop(state.bucket, None)
+            self._series.pop((state.cube, state.dimensions), None)
+
+    def _series_of(self, segment: Segment) -> dict[tuple[str, str], Series]:
+        series = self._series.get(segment)
+        if series is None:
+            cells: dict[tuple[str, str], list[tuple[int, Cell]]] = {}
+            for bucket, key in self._segments[segment].items():
+                for name, cell in self._cells(key).items():
+                    cells.setdefault(name, []).append((bucket, cell))
+            series = self._series[segment] = {name: Series(found) for name, found in cells.items()}
+        return series
 
     # -- what is published ---------------------------------------------------------------------------------------------
 
@@ -219,12 +235,11 @@ class MeasureStep:
         """Every rate of every segment that this partition holds."""
         windows = {name: seconds * SECOND for name, seconds in WINDOWS.items()}
         found: list[RateReading] = []
-        for (cube, dimensions), buckets in sorted(self._segments.items()):
-            cells = {bucket: self._cells(key) for bucket, key in sorted(buckets.items())}
+        for cube, dimensions in sorted(self._segments):
             found += read_segment(
                 cube,
                 dimensions,
-                cells,
+                self._series_of((cube, dimensions)),
                 windows,
                 self.book,
                 self.rules,
