@@ -59,6 +59,7 @@ class MeasureStep:
         self._resets: dict[int, int] = {}
         self._unpublished: set[bytes] = set()
         self._rows_due: set[bytes] = set()
+        self._sent: dict[tuple[bytes, Rate], tuple[int, int, int, int, bool]] = {}  # by this worker
         self._dirty: set[bytes] = set()
         self._gone: set[bytes] = set()
         self._replaying = False
@@ -183,6 +184,10 @@ class MeasureStep:
             for rate in Rate:
                 good, n = totals.get(rate, (0, 0))
                 first_good, first_n = first.get(rate, (0, 0))
+                counts = (good, n, first_good, first_n, state.first is None)
+                if self._sent.get((key, rate)) == counts:
+                    continue
+                self._sent[key, rate] = counts
                 values = {
                     "cube": state.cube,
                     "dimensions": dict(state.dimensions),
