@@ -42,11 +42,13 @@ RESOURCE_KEYS = frozenset(
 )
 TENANT_KEY = "trueup.tenant"
 END_OF_INPUT = "trueup.end_of_input"
+MAX_END_BYTES = 1_000
 MEMO = 10_000
 SUBJECT_DIGITS = 32
 EXPECTED = "an OTLP export request of spans, protobuf or JSON,"
 
 IDLE = tuple(kind for kind in Kind if kind not in WORK)  # a tuple: to hash a member of an enum calls Python
+_END = END_OF_INPUT.encode()
 _ZERO_TRACE, _ZERO_SPAN = bytes(TRACE_BYTES), bytes(SPAN_BYTES)
 _encode = msgspec.msgpack.Encoder().encode
 _moment = TypeAdapter(datetime)
@@ -116,7 +118,7 @@ class Ingest:
         at = Place(
             self.outbox, self._partitions, topic, partition, offset, record_time, value or b"", self._with_payload
         )
-        if value and END_OF_INPUT.encode() in value and self._ended(at):
+        if value and len(value) <= MAX_END_BYTES and _END in value and self._ended(at):
             return
         if not value and topic is not Topic.OTLP_LOGS:
             self.outbox.count(Result.NOTED, "empty_record")

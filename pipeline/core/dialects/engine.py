@@ -17,7 +17,7 @@ import msgspec
 
 from pipeline.core.dialects.content import numbered
 from pipeline.core.dialects.evaluations import flattened, in_events
-from pipeline.core.dialects.failures import FINE, control_in, failure_of, marked_failure
+from pipeline.core.dialects.failures import FINE, failure_of, marked_failure, steering_of
 from pipeline.core.dialects.messages import UNKNOWN, finish_reasons
 from pipeline.core.dialects.plans import ASKED, FINISH, MEMO, NOTHING, Planner
 from pipeline.core.dialects.said import read_said
@@ -129,7 +129,7 @@ class Reader:
         if status not in FINE:
             failed, control = failure_of(table, status, attributes, wired.events)
         elif steered:
-            control = control_in(table, wired.events)
+            control = steering_of(table, attributes, wired.events)
         if failures and control is _NONE and not failed:
             failed, control = marked_failure(table, failures, attributes)
 

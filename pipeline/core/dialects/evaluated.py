@@ -16,7 +16,7 @@ SOURCE = "spans"
 
 
 def outcomes_of(span: Span, record_time: int, rules: OutcomeRules) -> list[Outcome]:
-    """One outcome for each evaluation. About a session: to the conversation, if the span knows it; else to the trace."""
+    """One outcome for each evaluation: about a session to its conversation, if the span knows it, else to the trace."""
     found = []
     for index, one in enumerate(span.said.evaluations if span.said is not None else ()):
         data = {"name": one.name, "score": one.score, "label": one.label or None, "scope": one.scope.value}

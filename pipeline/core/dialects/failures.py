@@ -28,13 +28,13 @@ def failure_of(table: Dialect, status: bytes, attributes: Attributes, events: An
         return False, _NONE
     control = _control(table, _text_of(attributes, table.error_type), read.message.decode("utf-8", "replace"))
     if control is _NONE:
-        control = control_in(table, events)
+        control = _control_in(table, events)
     if table.smears and read.message and not any(_is_exception(encoded) for encoded in events):
         return False, control
     return control is _NONE, control
 
 
-def control_in(table: Dialect, events: Any) -> Control:
+def _control_in(table: Dialect, events: Any) -> Control:
     """What the exceptions among a span's events steer."""
     for encoded in events:
         told = wire.Event.FromString(encoded).attributes.get
@@ -52,6 +52,13 @@ def _control(table: Dialect, error_type: str, message: str) -> Control:
             if message.startswith(prefix):
                 return meaning
     return control
+
+
+def steering_of(table: Dialect, attributes: Attributes, events: Any) -> Control:
+    """What a span steers that is no error."""
+    message = _text_of(attributes, table.error_message)
+    control = _control(table, "", message) if message else _NONE
+    return control if control is not _NONE else _control_in(table, events)
 
 
 def marked_failure(

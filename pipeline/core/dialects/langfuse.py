@@ -51,5 +51,6 @@ LANGFUSE = spoken_with(
         "nodes": "",
         "failed_marks": (("langfuse.observation.level", "ERROR"),),
         "error_message": ("langfuse.observation.status_message",),
+        "control_in_events": True,
     },
 )

@@ -25,7 +25,7 @@ OPENINFERENCE = spoken_with(
             "EVALUATOR": Kind.STEP,
             "PROMPT": Kind.STEP,
         },
-        "own_agent": ("agent.name", "graph.node.id"),
+        "own_agent": ("agent.name", "graph.node.name", "graph.node.id"),
         "tool": ("tool.name",),
         "call_id": ("tool_call.id",),
         "provider": ("llm.provider", "llm.system"),

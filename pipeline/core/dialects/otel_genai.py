@@ -42,11 +42,18 @@ MASTRA = {
     "processor_run": Kind.STEP,
 }
 LANGSMITH = {"chain": Kind.STEP}
+SEMANTIC_KERNEL = {
+    "chat.completions": Kind.INFERENCE,
+    "chat.streaming_completions": Kind.INFERENCE,
+    "text.completions": Kind.INFERENCE,
+    "text.streaming_completions": Kind.INFERENCE,
+}
 
 OTEL_GENAI = Dialect(
     kind="gen_ai.operation.name",
-    kinds={**CONVENTIONS, **OPENAI_AGENTS_V2, **TRACELOOP, **STRANDS, **MASTRA, **LANGSMITH},
+    kinds={**CONVENTIONS, **OPENAI_AGENTS_V2, **TRACELOOP, **STRANDS, **MASTRA, **LANGSMITH, **SEMANTIC_KERNEL},
     agent=("gen_ai.agent.name", "langsmith.metadata.lc_agent_name"),
+    own_agent=("crewai.agent.role",),
     tool=("gen_ai.tool.name",),
     call_id=("gen_ai.tool.call.id",),
     handoff_to=("gen_ai.handoff.to_agent",),
@@ -84,7 +91,9 @@ OTEL_GENAI = Dialect(
     requesting_scopes=("openai_agents",),
     groups=(
         ("traceloop.span.kind", "workflow"),
-        ("crewai.crew.tasks", ""),  # Traceloop's crew and its tasks
+        ("crewai.crew.id", ""),  # Traceloop's crew and its tasks
+        ("crewai.crew.tasks", ""),
+        ("crewai.task.id", ""),
         ("crewai.task.description", ""),
     ),
     nodes="gen_ai.workflow.nodes",  # Traceloop: LangChain's agents are graphs, too

@@ -21,8 +21,8 @@ MAX_SHAPES = 5_000
 MAX_KEYS = 48  # spans with more keys are those with flattened lists: no two are alike
 
 SESSION_LIKE = re.compile(r"(?:session|conversation|thread|chat)[._-]?id$", re.IGNORECASE)
-NO_SESSIONS = frozenset({"thread.id", "mcp.session.id"})
-"""Keys that end as those of conversations do and name a thread of a process, and a transport's session."""
+NO_SESSIONS = frozenset({"thread.id", "mcp.session.id", "langsmith.trace.session_id"})
+"""Keys that end as those of conversations do: a thread of a process, a transport's session, a project."""
 
 
 class Fit(NamedTuple):

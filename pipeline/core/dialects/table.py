@@ -63,7 +63,7 @@ class Dialect:
         error_message: where error messages stand beside the status.
         control_types: last name of an error's or exception's type -> what it steers.
         control_messages: how an error message begins -> what it steers.
-        control_in_events: exceptions that steer are told by events of spans that are no errors.
+        control_in_events: exceptions that steer are told by events and messages of spans that are no errors.
         smears: an error status with a message is an error only on the span that has the exception's event, too.
     """
 

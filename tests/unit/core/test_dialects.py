@@ -67,6 +67,7 @@ def span(attributes: dict[str, Any], **given: Any) -> Span:
         ({"gen_ai.operation.name": "goto", "traceloop.span.kind": "agent"}, Kind.STEP),
         ({"traceloop.span.kind": "tool", "llm.request.type": "chat"}, Kind.TOOL),
         ({"llm.request.type": "completion"}, Kind.INFERENCE),
+        ({"gen_ai.operation.name": "chat.completions"}, Kind.INFERENCE),
         ({"llm.request.type": "rerank"}, Kind.STEP),
         ({"openinference.span.kind": None, "gen_ai.operation.name": "chat"}, Kind.INFERENCE),
         ({"user.name": "openinference.span.kind"}, Kind.STEP),
@@ -98,6 +99,10 @@ def test_only_known_instrumentations_say_by_names_what_spans_are(scope: str, nam
     [
         ({"openinference.span.kind": "AGENT", "agent.name": "a", "graph.node.id": "b"}, "x", "app", "a"),
         ({"openinference.span.kind": "AGENT", "graph.node.id": "b"}, "x", "app", "b"),
+        ({"openinference.span.kind": "AGENT", "graph.node.id": "5f0c", "graph.node.name": "b"}, "x", "app", "b"),
+        ({"traceloop.span.kind": "agent", "crewai.agent.role": "triage"}, "secret.agent", "x", "triage"),
+        ({"gen_ai.operation.name": "invoke_agent", "crewai.agent.role": "triage"}, "secret.agent", "x", "triage"),
+        ({"gen_ai.operation.name": "chat", "crewai.agent.role": "triage"}, "secret.llm", "x", ""),
         ({"openinference.span.kind": "AGENT"}, "x", "openinference.instrumentation.langchain", "x"),
         ({"openinference.span.kind": "AGENT"}, "support", "openinference.instrumentation.openai_agents", ""),
         ({"openinference.span.kind": "CHAIN", "graph.node.id": "b"}, "x", "app", ""),
@@ -122,6 +127,7 @@ def test_an_agent_is_named_as_its_dialect_names_agents(attributes: dict[str, Any
         {"gen_ai.workflow.nodes": ["triage", "orders"]},
         {"gen_ai.workflow.nodes": '["triage", "orders"]'},
         {"crewai.task.description": "secret"},
+        {"crewai.crew.id": "5f0c"},
     ],
 )
 def test_a_graph_that_is_called_an_agent_is_a_step(mark: dict[str, Any]):
@@ -271,6 +277,10 @@ def test_the_provider_is_that_of_a_model_span_in_one_spelling(attributes: dict[s
         ({"langfuse.observation.type": "tool", "langfuse.observation.level": "WARNING"}, {}, (False, Control.NONE)),
         ({"langfuse.observation.type": "tool", "langfuse.observation.level": "ERROR",
           "langfuse.observation.status_message": "(Interrupt(value"}, {}, (False, Control.INTERRUPT)),
+        ({"langfuse.observation.type": "tool", "langfuse.observation.status_message": "(Interrupt(value"}, {},
+         (False, Control.INTERRUPT)),
+        ({"langfuse.observation.type": "tool", "langfuse.observation.status_message": "tripped"}, {},
+         (False, Control.NONE)),
         ({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.status": "error"}, {}, (True, Control.NONE)),
         ({"gen_ai.operation.name": "execute_tool", "gen_ai.task.status": "failure"}, {}, (True, Control.NONE)),
         ({"gen_ai.operation.name": "execute_tool", "gen_ai.task.status": "failure"},
@@ -355,7 +365,7 @@ def test_a_field_that_takes_no_keys_is_refused_by_name(field: str):
         ({"Conversation-ID": "7"}, {"Conversation-ID"}),
         ({"acme.sessionId": "7", "session.id": "8"}, set()),
         ({"acme.sessionId": "7", "session.id": "null"}, {"acme.sessionId"}),
-        ({"thread.id": 7, "mcp.session.id": "x", "session.id.note": "x"}, set()),
+        ({"thread.id": 7, "mcp.session.id": "x", "langsmith.trace.session_id": "y", "session.id.note": "x"}, set()),
     ],
 )
 def test_an_unknown_key_that_looks_like_a_conversations_is_noted(attributes: dict[str, Any], noted: set[str]):
