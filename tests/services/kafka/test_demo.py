@@ -66,6 +66,7 @@ class Events:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_demo_is_exact_whoever_comes_and_goes(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRUEUP_PARTITIONS", str(PARTITIONS))
+    monkeypatch.setenv("TRUEUP_SUBJECT_KEY", "the same in every worker")
     world = build(seed, SESSIONS, datetime.now(UTC))
     with Cluster(tmp_path / "kafka", 3) as cluster:
         machine = Machine(

@@ -79,8 +79,9 @@ def disturbed(folder: Path, seed: int, preload: str) -> tuple[list[Row], str]:
 
 
 @pytest.fixture(autouse=True)
-def _partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRUEUP_PARTITIONS", str(PARTITIONS))
+    monkeypatch.setenv("TRUEUP_SUBJECT_KEY", "the same in every worker")
 
 
 def test_the_demo_is_exact_where_the_engine_drops_messages(tmp_path: Path) -> None:
