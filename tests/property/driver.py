@@ -96,7 +96,7 @@ class Pipeline:
         self.runner = LocalRunner(stages, Setup(BOOK, RULES, partitions), partitions, shuffle=random)
         self.crashes = 0
         self._asking = False
-        self._watermark = 0
+        self._rested = 0
         for stage in KEYED:
             for step in self.runner.steps(stage).values():
                 step.caught_up()  # the logs begin empty
@@ -126,9 +126,9 @@ class Pipeline:
         for (topic, partition), box in boxes.items():
             self.runner.feed_records(topic, partition, box)
         self._asking |= any(isinstance(one, OSpan) and bool(one.links or one.response_id) for one in records)
-        if self._asking and watermark > self._watermark + DAY:
+        if self._asking and watermark > self._rested + DAY:
             self.runner.drain()  # no answer is under way for so long that what asked has settled by then
-        self._watermark = max(self._watermark, watermark)
+            self._rested = watermark
         for topic, source in ((Topic.SPANS, Topic.OTLP_SPANS), (Topic.CORRELATIONS, Topic.OUTCOMES)):
             marks = [Mark(Stage.INGEST, source, 0, watermark, False)]
             for partition in range(self.partitions):
