@@ -6,7 +6,7 @@ SESSIONS ?=
 KEEP     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test test-monitoring test-kafka bench check fix lock
+.PHONY: help setup up demo test test-monitoring test-kafka test-browser bench check fix lock
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test-monitoring: setup ## alert rules, dashboards, runbooks, metric names (needs
 test-kafka: setup ## the demo world on real Kafka brokers (needs Java and Maven)
 	@$(VENV)/python deploy/kafka/kafka.py check
 	@$(VENV)/python -m pytest tests/services/kafka -q
+
+test-browser: setup ## the page at / in a real browser (names chromium where it is missing)
+	@$(VENV)/python -m pytest tests/services/browser -q
 
 bench: setup ## records per CPU second, with the machine they were measured on
 	@$(VENV)/python -m tests.bench

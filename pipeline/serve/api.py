@@ -6,7 +6,7 @@ two may be held against each other to the last session.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -28,6 +28,7 @@ log = Log("serve")
 SOURCES = ("state", "store")
 RETRY_AFTER_SECONDS = 5
 
+Explain = Callable[[Mapping[str, Any]], Iterable[Any]]
 Counts = tuple[int, int]
 Segment = tuple[frozenset[tuple[str, str]], str]
 
@@ -58,12 +59,23 @@ class Reader(Protocol):
 
 
 class Api:
-    """The handlers of `/api`."""
+    """The handlers of `/api`.
+
+    Args:
+        explain: a conversation, as it is told here, in words: one explanation a session.
+    """
 
     def __init__(
-        self, rates: Rates, store: Reader, rules: TimeRules, book: ContractBook, health: Callable[[], dict[str, Any]]
+        self,
+        rates: Rates,
+        store: Reader,
+        rules: TimeRules,
+        book: ContractBook,
+        explain: Explain,
+        health: Callable[[], dict[str, Any]],
     ) -> None:
-        self._rates, self._store, self._rules, self._book, self._health = rates, store, rules, book, health
+        self._rates, self._store, self._rules, self._book = rates, store, rules, book
+        self._explain, self._health = explain, health
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -129,7 +141,8 @@ class Api:
             raise Refusal(404, f"no session of conversation {conversation!r} of tenant {tenant!r} is in the store")
         names = sorted({one.verdict["contract_version"] for one in story.sessions} - {""})
         contracts = {name: _judged_by(found) for name in names if (found := self._book.named(name)) is not None}
-        body = {**msgspec.structs.asdict(story), "contracts": contracts}
+        body: dict[str, Any] = {**msgspec.to_builtins(story), "contracts": contracts}
+        body["explanations"] = list(self._explain(body))
         return json_body({"as_of": time(self._rates.watermark()), **body})
 
     async def health(self, _request: web.Request) -> web.Response:

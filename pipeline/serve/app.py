@@ -9,7 +9,8 @@ from aiohttp import web
 
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.timeline import TimeRules, to_text
-from pipeline.serve.api import Api, Rates, Reader, errors_as_json
+from pipeline.serve import page
+from pipeline.serve.api import Api, Explain, Rates, Reader, errors_as_json
 from pipeline.serve.guard import guard
 from pipeline.sinks.prometheus import Exporter, Readings
 from pipeline.tokens import Tokens
@@ -25,6 +26,7 @@ def application(
     store: Reader,
     rules: TimeRules,
     book: ContractBook,
+    explain: Explain,
     not_ready: NotReady,
     tokens: Tokens | None = None,
 ) -> web.Application:
@@ -42,10 +44,11 @@ def application(
         return web.json_response({"ready": why is None, "reason": why}, status=200 if why is None else 503)
 
     app = web.Application(middlewares=[errors_as_json, *([guard(tokens)] if tokens else [])])
+    app.router.add_routes(page.routes())
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
-    app.router.add_routes(Api(rates, store, rules, book, lambda: health(readings, not_ready)).routes())
+    app.router.add_routes(Api(rates, store, rules, book, explain, lambda: health(readings, not_ready)).routes())
     return app
 
 

@@ -22,8 +22,8 @@ COLUMNS = (
     "eligible", "resolved", "turns", "tool_calls", "tool_calls_ok", "agents", "as_of",
 )  # fmt: skip
 
-OUTCOMES = ("good", "bad", "pending")
-"""In the numerator / in the denominator alone, and decided / in the denominator alone, and not decided yet."""
+OUTCOMES = ("good", "rest", "bad", "pending")
+"""In the numerator / in the denominator alone / of that rest: decided / not decided yet."""
 
 _JUDGED_FALSE = (
     "(tenant, conversation, ordinal) IN (SELECT tenant, conversation, ordinal FROM criteria FINAL "
@@ -142,11 +142,11 @@ def _conditions(wanted: Wanted) -> tuple[str, dict[str, Any]]:
         found.append(counted.denominator)
         if wanted.outcome == "good":
             found.append(counted.numerator)
-        elif wanted.rate == Rate.TOOL_SUCCESS and wanted.outcome == "bad":
-            found.append("tool_calls_ok < tool_calls")
         elif wanted.outcome is not None:
-            decided = "" if wanted.outcome == "pending" else "NOT "
-            found += [f"NOT ({counted.numerator})", f"{decided}({counted.pending})"]
+            of_calls = wanted.rate == Rate.TOOL_SUCCESS  # a session may have calls of both kinds
+            found.append("tool_calls_ok < tool_calls" if of_calls else f"NOT ({counted.numerator})")
+            if wanted.outcome != "rest":
+                found.append(f"{'' if wanted.outcome == 'pending' else 'NOT '}({counted.pending})")
     for condition, name, value in (
         ("tenant = {of_tenant:String}", "of_tenant", wanted.tenant),
         ("family = {family:String}", "family", wanted.family),

@@ -17,6 +17,7 @@ from pipeline.gateway.broker import KafkaProduce
 from pipeline.gateway.request import anyone, bearer
 from pipeline.logs import Log
 from pipeline.operate.migrate import migrate
+from pipeline.review.explain import explain
 from pipeline.runners.faust_runner import FaustRunner
 from pipeline.runners.follower import SnapFollower
 from pipeline.runners.ingest_runner import IngestRunner
@@ -160,7 +161,7 @@ class Process:
         exporter = Exporter(readings, options.version, options.label_budget)
         store = self._store or NoStore()
         app = pages(
-            exporter, readings, readings, store, options.rules, options.book, self._why_not_ready, self._tokens
+            exporter, readings, readings, store, options.rules, options.book, explain, self._why_not_ready, self._tokens
         )
         runner, self.api_port = await serve(app, options.host, options.api_port)
         self._stops.append(runner.cleanup)

@@ -26,6 +26,11 @@ CONTRACT = Path(__file__).parents[3] / "contracts" / "return.yaml"
 BOOK = load([(CONTRACT.name, CONTRACT.read_text("utf-8"))], RULES)
 
 
+def told(story: Mapping[str, Any]) -> list[str]:
+    """A conversation in words: its sessions' addresses."""
+    return [f"{story['tenant']}/{story['conversation']}#{session['ordinal']}" for session in story["sessions"]]
+
+
 @dataclass
 class FakeWorker:
     """What a worker says; `Readings` and `Rates` at once."""
@@ -112,7 +117,7 @@ class Server:
     def run(self, test: Callable[[aiohttp.ClientSession, str], Awaitable[Result]]) -> Result:
         async def whole() -> Result:
             exporter = Exporter(self.worker, "1")
-            app = application(exporter, self.worker, self.worker, self.store, RULES, BOOK, lambda: self.not_ready)
+            app = application(exporter, self.worker, self.worker, self.store, RULES, BOOK, told, lambda: self.not_ready)
             runner, port = await listen(app, "127.0.0.1", 0)
             try:
                 async with aiohttp.ClientSession() as session:

@@ -161,6 +161,7 @@ def test_a_conversation_is_told_by_tenant_and_id(server: Server, worker: FakeWor
     assert body["conversation"] == odd
     assert body["as_of"] == "2025-11-24T16:00:00.000Z"
     assert body["sessions"][0]["revisions"] == [{"revision": 1, "reason": "end"}]
+    assert body["explanations"] == [f"shop/{odd}#1"]
     assert body["contracts"]["return@1"]["criteria"]["refund_settled"] == {
         "check": "evidence.refund_status == 'settled'",
         "fails_when": "evidence.refund_status == 'rejected'",

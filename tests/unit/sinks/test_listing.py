@@ -15,7 +15,7 @@ from pipeline.core.judging.fold import contribution
 from pipeline.core.judging.rows import verdict_rows
 from pipeline.core.timeline import MINUTE, SECOND, TimeRules
 from pipeline.sinks.clickhouse import Store
-from pipeline.sinks.listing import Page, Place, Wanted
+from pipeline.sinks.listing import OUTCOMES, Page, Place, Wanted
 from schemas.segment import Rate
 from schemas.verdict import Completion, CriterionVerdict, Reason, Status, Verdict
 
@@ -102,17 +102,14 @@ def test_the_total_is_what_the_fold_counts(rate: Rate, family: str, verdicts: li
             numerator += sum(good for name, _, good, _ in counted if name == rate)
 
     whole = listed(store, family=family, rate=rate.value)
-    good, bad, pending = (
-        listed(store, family=family, rate=rate.value, outcome=outcome) for outcome in ("good", "bad", "pending")
-    )
+    good, rest, bad, pending = (listed(store, family=family, rate=rate.value, outcome=outcome) for outcome in OUTCOMES)
 
     assert 0 < numerator < denominator
     assert (good.total, whole.total) == (numerator, denominator)
-    assert good.total + bad.total + pending.total == whole.total
+    assert good.total + rest.total == whole.total
+    assert bad.total + pending.total == rest.total
     if rate is not Rate.TOOL_SUCCESS:
-        assert [len(one.sessions) for one in (whole, good, bad, pending)] == [
-            one.total for one in (whole, good, bad, pending)
-        ]
+        assert all(len(one.sessions) == one.total for one in (whole, good, rest, bad, pending))
 
 
 def test_what_is_pending_is_neither_good_nor_bad(verdicts: list[Verdict], store: Store) -> None:
