@@ -92,7 +92,7 @@ class Reader:
         attributes: Attributes = wired.attributes
         names = tuple(attributes)
         shape = self._shapes[names]
-        keys, deciders, id_keys, _, _, session_like, _, rare = shape
+        _, deciders, id_keys, _, _, session_like, _, rare = shape
         slots = NOTHING.copy()
         for key, fits in deciders:
             raw = attributes[key]
@@ -103,7 +103,7 @@ class Reader:
             fit = self._step if scope not in self._by_name else self._named(wired.name, scope, shape, slots)
         if fit.instead:
             fit = _instead(fit, attributes)
-        table, kind, label, subject, asks, content, _, named, is_group, failures, steered, requested = fit
+        table, kind, label, subject, asks, content, _, named, is_group, failures, steered, finish_told, requested = fit
         for key, slot, meaning in asks:
             raw = attributes[key]
             if raw:
@@ -114,10 +114,10 @@ class Reader:
                 if value is not None:
                     slots[slot] = value
         if kind is _INFERENCE:
-            if not slots[FINISH]:
+            if finish_told and not slots[FINISH]:
                 slots[FINISH] = _finish_in(table, wired.events)
             if table.numbered_calls and slots[ASKED] == UNKNOWN:
-                slots[ASKED] = numbered(keys, table.numbered_calls)
+                slots[ASKED] = numbered(frozenset(names), table.numbered_calls)
         elif named is not None and not slots[subject]:
             slots[subject] = _name(fit, named, wired.name, scope)
         agent, tool, call_id, target, model, response_id, finish, asked, sent, got, cached, tripped, provider = slots

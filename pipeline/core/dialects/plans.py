@@ -52,7 +52,7 @@ class Plan(NamedTuple):
 
 
 class Planner:
-    """Makes the plans of one dialect."""
+    """Makes the plans of one dialect. `keys`: all attributes that may be read by them, flattened lists apart."""
 
     def __init__(self, dialect: Dialect, text: Callable[[bytes], str]) -> None:
         self.dialect = dialect
@@ -60,6 +60,13 @@ class Planner:
         self._kinds = {value.lower(): kind for value, kind in dialect.kinds.items()}
         self._asks = {kind: self._asks_of(kind) for kind in Kind}
         self.step = self.of_kind(Kind.STEP, "step")
+        marks = (dialect.tools, dialect.groups, dialect.failed_marks, dialect.failed_tool_marks)
+        self.keys = frozenset(
+            {dialect.kind, dialect.nodes, *dialect.error_type, *dialect.error_message}
+            | {*dialect.arguments, *dialect.result, *dialect.finish_in_events}
+            | {key for some in marks for key, _ in some}
+            | {key for asks in self._asks.values() for key, *_ in asks}
+        )
 
     def of_operation(self, raw: bytes) -> Plan:
         """The plan for what the dialect's key for kinds says; unknown operations are steps, never errors."""

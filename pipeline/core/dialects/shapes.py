@@ -7,7 +7,7 @@ read of a span with just these keys is looked up by them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pipeline.core.dialects.evaluations import evaluation_keys
@@ -18,7 +18,7 @@ from pipeline.core.otlp.values import Memo
 from schemas.span import Kind
 
 MAX_SHAPES = 5_000
-MAX_KEYS = 48  # spans with more keys are those with flattened lists: no two are alike
+MAX_KEYS = 48  # spans with more keys are those with flattened lists: few list the same
 
 SESSION_LIKE = re.compile(r"(?:session|conversation|thread|chat)[._-]?id$", re.IGNORECASE)
 NO_SESSIONS = frozenset({"thread.id", "mcp.session.id", "langsmith.trace.session_id"})
@@ -30,6 +30,7 @@ class Fit(NamedTuple):
 
     Args:
         steered: events of spans that are no errors are asked what they steer.
+        finish_told: finish reasons may stand in events.
         requested: it is a tool span with arguments and without a result.
     """
 
@@ -44,6 +45,7 @@ class Fit(NamedTuple):
     group: bool
     failed: tuple[tuple[str, bytes], ...]
     steered: bool
+    finish_told: bool
     requested: bool
 
 
@@ -51,6 +53,7 @@ class Shape(NamedTuple):
     """What a set of keys decides.
 
     Args:
+        keys: those that something may be read of.
         deciders: keys that say what a span is, with what each of their values means, in the dialects' order.
         ids: where conversation ids are, in the configured order; `subjects`: who is served.
         own: attributes of our own, in order; `session_like`: unknown keys that look as if they held ids.
@@ -69,16 +72,48 @@ class Shape(NamedTuple):
 
 
 class Shapes(dict[tuple[str, ...], Shape]):
-    """Shapes by keys, made when first asked for."""
+    """Shapes by a span's keys as they are listed, made when first asked for."""
 
     def __init__(self, planners: Sequence[Planner], conversation_keys: tuple[str, ...]) -> None:
         super().__init__()
         self._planners = planners
         self._ids = conversation_keys
         self._subjects = tuple(dict.fromkeys(key for one in planners for key in one.dialect.subject))
+        self._read = frozenset(conversation_keys).union(self._subjects, *(one.keys for one in planners))
+        self._idle: set[str] = set()
+        self._shapes: dict[frozenset[str], Shape] = {}
 
     def __missing__(self, names: tuple[str, ...]) -> Shape:
-        keys = frozenset(names)
+        keys = self._read.intersection(names).union(self._odd(names))
+        shape = self._shapes.get(keys)
+        if shape is None:
+            if len(self._shapes) >= MAX_SHAPES:
+                self._shapes.clear()
+            shape = self._shapes[keys] = self._shape(keys)
+        if len(names) <= MAX_KEYS:
+            if len(self) >= MAX_SHAPES:
+                self.clear()
+            self[names] = shape
+        return shape
+
+    def _odd(self, names: Iterable[str]) -> list[str]:
+        """Keys that no table knows and that say something all the same; of the others it is remembered."""
+        odd = []
+        for key in names:
+            if key in self._idle:
+                continue
+            if key.startswith(OURS) or evaluation_keys((key,)) or self._is_session_like(key):
+                odd.append(key)
+                continue
+            if len(self._idle) >= MEMO:
+                self._idle.clear()
+            self._idle.add(key)
+        return odd
+
+    def _is_session_like(self, key: str) -> bool:
+        return bool(SESSION_LIKE.search(key)) and key not in NO_SESSIONS and key not in self._ids
+
+    def _shape(self, keys: frozenset[str]) -> Shape:
         deciders = tuple(
             (one.dialect.kind, Memo[Fit](_Fitting(one, keys), MEMO))
             for one in self._planners
@@ -88,15 +123,10 @@ class Shapes(dict[tuple[str, ...], Shape]):
         rare = (
             tuple(key for key in self._subjects if key in keys),
             tuple(sorted(key for key in keys if key.startswith(OURS))),
-            tuple(sorted(key for key in keys - {*self._ids, *NO_SESSIONS} if SESSION_LIKE.search(key))),
+            tuple(sorted(key for key in keys if self._is_session_like(key))),
             evaluation_keys(keys),
         )
-        shape = Shape(keys, deciders, ids, *rare, rare=any(rare))
-        if len(names) <= MAX_KEYS:
-            if len(self) >= MAX_SHAPES:
-                self.clear()
-            self[names] = shape
-        return shape
+        return Shape(keys, deciders, ids, *rare, rare=any(rare))
 
 
 class _Fitting:
@@ -126,5 +156,6 @@ def fitted(plan: Plan, keys: frozenset[str]) -> Fit:
         group=plan.group,
         failed=tuple(mark for mark in plan.failed if mark[0] in keys),
         steered=table.control_in_events,
+        finish_told=plan.kind is Kind.INFERENCE and not keys.isdisjoint(table.finish_in_events),
         requested=may_be_requested and keys.isdisjoint(table.result),
     )
