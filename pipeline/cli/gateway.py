@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import Brokers, Config, Debug, book, runner_options, settings
+from pipeline.cli.common import Brokers, Config, Debug, book, runner_options, settings, version
 from pipeline.cli.process import run
 from pipeline.worker.parts import GATEWAY, ProcessOptions
 
@@ -32,5 +32,6 @@ def gateway(
             gateway_port=chosen.gateway_port,
             replication=chosen.replication,
             tokens=chosen.tokens,
+            version=version(),
         )
     )

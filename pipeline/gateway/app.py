@@ -9,6 +9,7 @@ from aiohttp import web
 
 from pipeline.errors import TrueupError
 from pipeline.gateway.broker import Produce
+from pipeline.gateway.counting import Counts
 from pipeline.gateway.limits import Limits, Room
 from pipeline.gateway.otlp import OtlpRoute
 from pipeline.gateway.outcomes import OutcomesRoute
@@ -28,6 +29,7 @@ def application(
     not_ready: NotReady,
     authorize: Authorize = anyone,
     limits: Limits | None = None,
+    version: str = "unknown",
 ) -> web.Application:
     """The routes.
 
@@ -36,6 +38,7 @@ def application(
         not_ready: asked by `/readyz`.
         authorize: decides who may send what.
         limits: the usual ones, if not given.
+        version: of trueup, for its metrics.
     """
 
     async def healthz(_request: web.Request) -> web.Response:
@@ -47,10 +50,12 @@ def application(
 
     limits = limits or Limits()
     room = Room(limits.bytes_in_flight)
+    counts = Counts(version)
     app = web.Application()
-    app.router.add_post("/v1/traces", OtlpRoute(TRACES, produce, authorize, limits, room).__call__)
-    app.router.add_post("/v1/logs", OtlpRoute(LOGS, produce, authorize, limits, room).__call__)
-    app.router.add_post("/v1/outcomes", OutcomesRoute(produce, authorize, limits, room).__call__)
+    app.router.add_post("/v1/traces", counts.counted(OtlpRoute(TRACES, produce, authorize, limits, room)))
+    app.router.add_post("/v1/logs", counts.counted(OtlpRoute(LOGS, produce, authorize, limits, room)))
+    app.router.add_post("/v1/outcomes", counts.counted(OutcomesRoute(produce, authorize, limits, room)))
+    app.router.add_get("/metrics", counts.page)
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     return app

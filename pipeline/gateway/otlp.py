@@ -13,6 +13,7 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
 from pipeline.errors import BrokerUnreachable
 from pipeline.gateway.broker import DELIVERY_SECONDS, Produce, RecordTooLarge
+from pipeline.gateway.counting import LEFT_OUT
 from pipeline.gateway.limits import Limits, Room
 from pipeline.gateway.request import Authorize, Refused, body_of
 from pipeline.gateway.signals import Signal
@@ -44,6 +45,7 @@ class OtlpRoute:
                 body = await body_of(request, self._limits, held)
                 taken = (take_json if as_json else take_protobuf)(body, self._signal, self._limits, token.tenant)
                 await self._deliver(taken.parts)
+            request[LEFT_OUT] = taken.refused.total()
         except Refused as refused:
             return _error(refused, as_json)
         return self._accepted(taken, as_json)

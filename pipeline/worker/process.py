@@ -177,7 +177,7 @@ class Process:
         async def why_not_ready() -> str | None:
             return self._why_not_ready()
 
-        app = application(produce, why_not_ready, authorize)
+        app = application(produce, why_not_ready, authorize, version=options.version)
         runner, self.gateway_port = await listen(
             app, options.host, options.gateway_port, has_tokens=self._tokens is not None
         )

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import aiohttp
 import pytest
 
+from pipeline.errors import BrokerUnreachable
 from pipeline.gateway.app import OpenToAll, application, is_loopback, listen
 from tests.unit.gateway.conftest import FakeBroker, Gateway
 
@@ -55,3 +57,30 @@ def test_a_taken_port_is_an_error_and_leaves_nothing_open(broker: FakeBroker) ->
             await runner.cleanup()
 
     asyncio.run(twice())
+
+
+def test_what_became_of_requests_is_counted(broker: FakeBroker) -> None:
+    gateway = Gateway(broker)
+    sound, half = b'{"resourceSpans": [{}]}', b'{"resourceSpans": [{"scopeSpans": [{"spans": [{}, 5, "x"]}]}]}'
+
+    async def whole(session: aiohttp.ClientSession, url: str) -> str:
+        for path, body in (
+            ("traces", sound),
+            ("traces", half),
+            ("logs", b"{"),
+            ("outcomes", b"[]"),
+            ("outcomes", b"x"),
+        ):
+            await session.post(f"{url}/v1/{path}", data=body, headers={"Content-Type": "application/json"})
+        broker.fails = BrokerUnreachable("away")
+        await session.post(f"{url}/v1/traces", data=sound, headers={"Content-Type": "application/json"})
+        async with session.get(f"{url}/metrics") as answer:
+            return await answer.text()
+
+    page = gateway.run(whole)
+    counts = dict(re.findall(r'trueup_records_total{reason="(\w+)",result="\w+",stage="gateway"} (\d+)', page))
+    by_result = re.findall(r'trueup_records_total{reason="request",result="(\w+)",stage="gateway"} (\d+)', page)
+
+    assert counts | {"request": ""} == {"request": "", "unreadable": "2", "kafka_away": "1", "item_refused": "2"}
+    assert dict(by_result) == {"received": "6", "used": "3"}
+    assert "trueup_build_info" in page

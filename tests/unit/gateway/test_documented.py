@@ -22,7 +22,7 @@ def test_the_tokens_of_the_page_can_be_used(tmp_path: Path) -> None:
 
     [shop, billing, dashboards] = re.findall(r'^token = "(.*)"', example, re.MULTILINE)
     assert tokens.admit(f"Bearer {shop}", Scope.SPANS).tenant == "acme"
-    assert tokens.admit(f"Bearer {billing}", Scope.OUTCOMES).sources == {"billing", "stripe"}
+    assert tokens.admit(f"Bearer {billing}", Scope.OUTCOMES).sources == frozenset({"billing", "stripe"})
     assert tokens.admit(f"Bearer {dashboards}", Scope.READ).tenant is None
     assert tokens.agent_sources == {("acme", "shop-agent")}
 
