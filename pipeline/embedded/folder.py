@@ -21,6 +21,15 @@ ARCHIVED = ("clickhouse", "runners", "logs")
 KEPT = 3
 
 
+def ensure_subject_key(folder: Path) -> None:
+    """Makes what subjects are hashed by, once: they stay the same from run to run."""
+    key = folder / SUBJECT_KEY
+    if not key.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(secrets.token_hex(32))
+
+
 class FolderInUse(TrueupError):
     """Another trueup uses the data folder."""
 
@@ -52,15 +61,7 @@ class DataFolder:
         os.truncate(self._lock, 0)
         os.pwrite(self._lock, str(os.getpid()).encode(), 0)
         self._put_old_aside()
-        self._make_subject_key()
         return self
-
-    def _make_subject_key(self) -> None:
-        """Subjects stay the same from run to run: the key is made once."""
-        key = self.path / SUBJECT_KEY
-        if not key.exists():
-            with open(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "w") as file:
-                file.write(secrets.token_hex(32))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

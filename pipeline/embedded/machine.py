@@ -14,6 +14,7 @@ from types import TracebackType
 
 from pipeline.embedded.broker import Broker
 from pipeline.embedded.children import Child, ChildEnded
+from pipeline.embedded.folder import ensure_subject_key
 from pipeline.embedded.ports import check_free, free_port
 
 READY_SECONDS = 180.0  # most of it is for machines that have much else to do
@@ -90,6 +91,7 @@ class Machine:
         check_free("127.0.0.1", gateway_port, "TRUEUP_GATEWAY_PORT")
         check_free("127.0.0.1", worker_port, "TRUEUP_WORKER_PORT")
         self.gateway_port = gateway_port or free_port()
+        ensure_subject_key(self.folder)
         if self._broker is not None:
             self.brokers = (self._broker.start(),)
             worker = self.add_worker(worker_port, more)

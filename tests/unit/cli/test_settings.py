@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.cli.common import NoSubjectKey, subject_key
 from pipeline.core.timeline import TimeRules
-from pipeline.embedded.folder import DataFolder
+from pipeline.embedded.folder import ensure_subject_key
 from pipeline.settings import Settings, SettingsError, load
 
 
@@ -113,9 +113,9 @@ def test_subjects_need_a_key_of_their_own_or_that_of_the_data_folder(tmp_path: P
     for key in ("", "short"):
         with pytest.raises(NoSubjectKey, match="TRUEUP_SUBJECT_KEY is needed"):
             subject_key(Settings(data_dir=tmp_path, subject_key=key))
-    with DataFolder(tmp_path):
-        made = subject_key(Settings(data_dir=tmp_path))
-    with DataFolder(tmp_path):
-        assert subject_key(Settings(data_dir=tmp_path)) == made
+    ensure_subject_key(tmp_path)
+    made = subject_key(Settings(data_dir=tmp_path))
+    ensure_subject_key(tmp_path)
+    assert subject_key(Settings(data_dir=tmp_path)) == made
     assert subject_key(Settings(data_dir=tmp_path, subject_key="k" * 16)) == b"k" * 16
     assert (len(made), (tmp_path / "subject-key").stat().st_mode & 0o777) == (64, 0o600)
