@@ -57,8 +57,8 @@ def plural(count: int, what: str) -> str:
 
 
 def listed(words: Iterable[str]) -> str:
-    """`a, b and c`."""
-    *first, last = words
+    """`a, b and c`; none may be there while the store has only a part of a new verdict."""
+    *first, last = list(words) or ["a criterion"]
     return f"{', '.join(first)} and {last}" if first else last
 
 

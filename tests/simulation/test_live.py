@@ -90,6 +90,12 @@ class Live:
         found = requests.get(f"{self.worker}/api/rates", params=query, timeout=PATIENCE_SECONDS).json()["rates"]
         return (found[0]["numerator"], found[0]["denominator"]) if found else (0, 0)
 
+    def listed(self, rate: str, outcome: str | None = None) -> int:
+        """How many sessions stand behind it."""
+        query = {"rate": rate, "window": "1h", **({"outcome": outcome} if outcome else {})}
+        answer = requests.get(f"{self.worker}/api/sessions", params=query, timeout=PATIENCE_SECONDS)
+        return int(answer.json()["total"])
+
     def gauge(self, rate: str) -> tuple[int, int]:
         """The same, as Prometheus would scrape it."""
         text = requests.get(f"{self.worker}/metrics", timeout=PATIENCE_SECONDS).text
@@ -138,10 +144,11 @@ def test_the_stock_sdk_and_an_endpoint_are_enough(live: Live) -> None:
         lambda: found if (found := live.rate("completion")) != counted else None, PATIENCE_SECONDS, "a rate that rises"
     )
     gauge = live.gauge("completion")
+    listed = live.listed("completion", "good"), live.listed("completion")
 
     assert seen_after < SEEN_WITHIN_SECONDS
     assert (first["verdict"]["completion"], first["verdict"]["claimed"]) == ("pending", "explicit")
     assert second["verdict"]["completion"] == "complete"
     assert [one["revision"] for one in second["revisions"]] == [1, 2]
     assert "payment_confirmed: pending -> passed" in second["revisions"][1]["reason"]
-    assert (counted, risen, gauge) == ((0, 1), (1, 1), (1, 1))
+    assert (counted, risen, gauge, listed) == ((0, 1), (1, 1), (1, 1), (1, 1))

@@ -172,11 +172,9 @@ class Tab:
                 **(text if kind == "keyDown" else {}),
             )  # fmt: skip
 
-    async def picture(self, most: int | None = None) -> bytes:
-        """PNG of what is seen, or with `most` of the whole page down to so many pixels."""
-        options: dict[str, Any] = {}
-        if most is not None:
-            size = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]
-            clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], most), "scale": 1}
-            options = {"captureBeyondViewport": True, "clip": clip}
-        return base64.b64decode((await self.call("Page.captureScreenshot", format="png", **options))["data"])
+    async def picture(self, most: int, scale: float = 1.0) -> bytes:
+        """PNG of the page from its top, down to `most` of its pixels."""
+        size = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], most), "scale": scale}
+        taken = await self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        return base64.b64decode(taken["data"])

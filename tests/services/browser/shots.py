@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 from tests.services.browser.chromium import Chromium
 
+SCALE = 0.75  # small enough for a repository, and still to be read
+
 
 async def take(browser: Chromium, worker: str, session: str, folder: Path) -> None:
     """`page-overview.png` and `page-session.png`."""
@@ -19,13 +21,13 @@ async def take(browser: Chromium, worker: str, session: str, folder: Path) -> No
     conversation, _, ordinal = rest.rpartition("#")
     address = "/".join(quote(part, safe="") for part in (tenant, conversation, ordinal))
     shots = {
-        "page-overview.png": ("#/?window=7d", 1090),
-        "page-session.png": (f"#/session/{address}", 1180),
+        "page-overview.png": ("#/?window=7d", 1400),
+        "page-session.png": (f"#/session/{address}", 1580),
     }
     for name, (where, height) in shots.items():
-        async with browser.tab(width=1200, height=height) as tab:
+        async with browser.tab(width=1120) as tab:
             await tab.go(f"{worker}/{where}")
-            (folder / name).write_bytes(await tab.picture())
+            (folder / name).write_bytes(await tab.picture(height, SCALE))
 
 
 def main(worker: str, session: str, folder: str) -> None:

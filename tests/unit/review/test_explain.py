@@ -82,6 +82,21 @@ def test_evidence_of_another_session_is_not_this_ones() -> None:
     assert "billing said" not in refund.why
 
 
+@pytest.mark.parametrize("part", ["criteria", "revisions", "spans", "outcomes", "contracts"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_story_of_which_a_part_is_not_stored_yet_is_told_without_it(kind: str, part: str) -> None:
+    told, whole = story(kind), explain(story(kind))
+    for session in told["sessions"]:
+        session.update({part: []} if part in session else {})
+    told.update({part: type(told[part])()} if part in told else {})
+
+    partial = explain(told)
+
+    assert [one.came_for for one in partial] == [one.came_for for one in whole]
+    assert all(one.in_short for one in partial)
+    assert as_text(partial, None)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
