@@ -87,13 +87,16 @@ class Pipeline:
     Args:
         random: interleaves partitions, messages and cuts at random; without it in order.
         crashes: the chance that some worker dies after a batch.
+        patience: cuts that stage 4 may put a busy open conversation off for.
     """
 
-    def __init__(self, partitions: int = 2, random: Random | None = None, crashes: float = 0.0) -> None:
-        self.partitions, self.random, self.crash_chance = partitions, random, crashes
+    def __init__(
+        self, partitions: int = 2, random: Random | None = None, crashes: float = 0.0, patience: int = 0
+    ) -> None:
+        self.partitions, self.random, self.crash_chance, self.patience = partitions, random, crashes, patience
         self.received: Counter[Stage] = Counter()
         stages = [counting(spec, self.received) for spec in STAGES]
-        self.runner = LocalRunner(stages, Setup(BOOK, RULES, partitions), partitions, shuffle=random)
+        self.runner = LocalRunner(stages, Setup(BOOK, RULES, partitions, patience), partitions, shuffle=random)
         self.crashes = 0
         self._asking = False
         self._rested = 0
@@ -109,6 +112,10 @@ class Pipeline:
 
     def finish(self) -> Pipeline:
         self.runner.drain()
+        for _ in range(self.patience):
+            for number in range(self.partitions):
+                self.runner.turn(Stage.JUDGE, number, cut=True)  # as a live worker cuts, also where nothing comes
+            self.runner.drain()
         return self
 
     def feed(self, records: Sequence[Record], watermark: int) -> None:
@@ -126,8 +133,8 @@ class Pipeline:
         for (topic, partition), box in boxes.items():
             self.runner.feed_records(topic, partition, box)
         self._asking |= any(isinstance(one, OSpan) and bool(one.links or one.response_id) for one in records)
-        if self._asking and watermark > self._rested + DAY:
-            self.runner.drain()  # no answer is under way for so long that what asked has settled by then
+        if self._asking and (watermark > self._rested + DAY or self.crash_chance):
+            self.runner.drain()  # no question or answer is under way for so long that what it is about has settled
             self._rested = watermark
         for topic, source in ((Topic.SPANS, Topic.OTLP_SPANS), (Topic.CORRELATIONS, Topic.OUTCOMES)):
             marks = [Mark(Stage.INGEST, source, 0, watermark, False)]

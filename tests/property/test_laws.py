@@ -72,7 +72,7 @@ def test_a_crash_anywhere_ends_in_the_same_numbers(world: World, seed: int) -> N
     batches = delivery(world, random)
     answer = asked_oracle(world)
     STATISTICS.note("crash", world, answer, batches)
-    pipeline = Pipeline(random.choice((1, 2, 3)), random, crashes=0.5)
+    pipeline = Pipeline(random.choice((1, 2, 3)), random, crashes=0.5, patience=random.choice((0, 1, 3)))
     pipeline.run(batches)
     pipeline.crash()
     pipeline.finish()

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 import msgspec
 
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.judging.boundaries import Session
-from pipeline.core.judging.state import Conversation
+from pipeline.core.judging.state import Conversation, FreshSpan
 from pipeline.core.timeline import TimeRules
 
 Fingerprint = tuple[int, int, frozenset[tuple[bytes, bytes]]]
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class FreshSpan(NamedTuple):
-    """A span that came since the conversation was last judged.
-
-    Args:
-        before: (record time, body) of the copy that it took the place of; None if the span was not known.
-        watermark: when it came: what was open then takes it, however far event time has gone on since.
-    """
-
-    trace_id: bytes
-    span_id: bytes
-    before: tuple[int, bytes] | None
-    watermark: int
 
 
 def settles_after(book: ContractBook, rules: TimeRules) -> int:

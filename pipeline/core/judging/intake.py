@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.core.judging.accept import FreshSpan
-from pipeline.core.judging.state import Conversation, HeldOutcome, HeldTrace
+from pipeline.core.judging.state import Conversation, FreshSpan, HeldOutcome, HeldTrace
 from schemas.outcome import Attached
 from schemas.span import TraceGone, TraceSpans
 

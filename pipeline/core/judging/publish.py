@@ -10,11 +10,11 @@ import msgspec
 
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Outbox, Result, Versions
-from pipeline.core.judging.accept import FreshSpan, SettledGuard
+from pipeline.core.judging.accept import SettledGuard
 from pipeline.core.judging.fold import Fold, contribution
 from pipeline.core.judging.reasons import changes, reason
 from pipeline.core.judging.rows import as_json, outcome_row, revision_row, step_row, verdict_rows
-from pipeline.core.judging.state import Conversation, Published
+from pipeline.core.judging.state import Conversation, FreshSpan, Published
 from pipeline.core.judging.views import TraceView
 from pipeline.core.timeline import TimeRules
 from schemas.outcome import Attached

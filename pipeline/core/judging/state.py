@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from pipeline.core.judging.attach import Via
@@ -46,12 +48,26 @@ class Published(msgspec.Struct, array_like=True):
     contribution: Contribution | None
 
 
+class FreshSpan(NamedTuple):
+    """A span that came since the conversation was last judged.
+
+    Args:
+        before: (record time, body) of the copy that it took the place of; None if the span was not known.
+        watermark: when it came: what was open then takes it, however far event time has gone on since.
+    """
+
+    trace_id: bytes
+    span_id: bytes
+    before: tuple[int, bytes] | None
+    watermark: int
+
+
 class Conversation(msgspec.Struct, array_like=True):
     """A conversation.
 
     Args:
         causes: what changed since the last publication, for the revision's reason.
-        settled_before: spans of sessions that end before this are settled (ns).
+        fresh: spans that came since the last judgement; whoever restores the conversation judges it.
     """
 
     tenant: str
@@ -62,3 +78,4 @@ class Conversation(msgspec.Struct, array_like=True):
     causes: list[str] = []
     due: int = 0
     waiting: int = 0
+    fresh: list[FreshSpan] = []

@@ -16,7 +16,7 @@ import msgspec
 
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Changed, Outbox, Result, Versions
-from pipeline.core.judging.accept import FreshSpan, SettledGuard
+from pipeline.core.judging.accept import SettledGuard
 from pipeline.core.judging.boundaries import cut
 from pipeline.core.judging.fold import Fold
 from pipeline.core.judging.intake import Taken, drop_trace, take_outcome, take_spans
@@ -67,7 +67,6 @@ class JudgeStep:
         self._timers: list[tuple[int, bytes]] = []
         self._touched: dict[bytes, int] = {}
         self._seen: dict[tuple[bytes, bytes], TraceView] = {}
-        self._fresh: dict[bytes, list[FreshSpan]] = {}
         self._dirty: set[bytes] = set()
         self._gone: set[bytes] = set()
         self._replayed: set[bytes] | None = None
@@ -85,6 +84,8 @@ class JudgeStep:
                 self.fold.add(one.contribution, +1)
         if conversation.due:
             heapq.heappush(self._timers, (conversation.due, key))
+        if conversation.fresh or conversation.causes:
+            self._touched[key] = self.patience  # it was put off by whoever had it before
 
     def opened(self, watermark: int) -> None:
         self.watermark = watermark
@@ -139,7 +140,7 @@ class JudgeStep:
             self._seen.pop((key, record.trace_id), None)
             self.outbox.count(Result.DROPPED, "repeated", taken.repeated)
         if taken.fresh:
-            self._fresh.setdefault(key, []).extend(taken.fresh)
+            conversation.fresh.extend(taken.fresh)
         self._touch(key, conversation, taken.cause)
 
     def _touch(self, key: bytes, conversation: Conversation, cause: str) -> None:
@@ -187,7 +188,7 @@ class JudgeStep:
         return conversation is None or any(one.revision for one in conversation.published)
 
     def _recompute(self, key: bytes, conversation: Conversation) -> None:
-        fresh = self._fresh.pop(key, [])
+        fresh, conversation.fresh = conversation.fresh, []
         views = self._views(key, conversation)
         sessions = cut(views, self.book, self.rules)
         if fresh and self._guard.applies(sessions, fresh):
