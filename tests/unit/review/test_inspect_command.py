@@ -1,0 +1,54 @@
+"""`trueup inspect` over recorded spans: one table of what is understood, what is lost, and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pipeline.cli import app
+from pipeline.cli.inspect import Unreadable
+
+DIALECTS = Path(__file__).parents[2] / "golden" / "dialects"
+WITHOUT_IDS = DIALECTS / "otel-google-genai" / "traces.otlp.pb"
+WITH_IDS = DIALECTS / "langfuse-v3-openai" / "traces.otlp.pb"
+
+
+def said(*arguments: str) -> str:
+    done = CliRunner().invoke(app, ["inspect", *arguments])
+    if isinstance(done.exception, Unreadable):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_one_table_tells_what_is_understood_and_what_is_lost_and_why() -> None:
+    lines = said(str(WITH_IDS), str(WITHOUT_IDS)).splitlines()
+    heads = [column for column in lines[1].split("  ") if column.strip()]
+    words = " ".join(" ".join(lines).split())
+
+    assert [head.strip() for head in heads] == ["file", "understood", "lost", "why"]
+    assert words.count("understood") == 1
+    for part in ("24 spans; 2 sessions;", "nothing", "11 spans; 4 sessions;", "4 no_conversation_id", "no span of"):
+        assert part in words
+
+
+def test_json_tells_session_by_session() -> None:
+    [file] = json.loads(said(str(WITH_IDS), "--format", "json"))["files"]
+
+    assert (file["file"], file["spans"], file["lost"]) == (str(WITH_IDS), 24, [])
+    assert [session["session_id"] for session in file["sessions"]] == [
+        "langfuse-v3-openai-s100",
+        "langfuse-v3-openai-s101",
+    ]
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(Unreadable, match=r"nowhere\.pb: cannot be read: No such file"):
+        said("nowhere.pb")
+
+
+def test_help_has_an_example() -> None:
+    assert "Example: trueup inspect spans.pb" in said("--help")
