@@ -1,9 +1,9 @@
 """The whole pipeline on one page: the stages in the order data flows, each with its source, key, step and targets.
 
 ```
-otlp_spans, otlp_logs -> ingest -> trueup.spans -> resolve -> trueup.session-events -> judge -> trueup.partials -> measure
-trueup.outcomes       -> ingest -> trueup.correlations -> correlate ----^                 |                           |
-                                        ^---- resolve, correlate                          +-> trueup.rows, .verdicts  +-> rows
+otlp_spans, otlp_logs -> ingest -> trueup.spans -> resolve -> trueup.session-events -> judge -> trueup.partials
+trueup.outcomes       -> ingest -> trueup.correlations -> correlate ----^                 |          |
+                                     ^---- resolve, correlate        trueup.rows, .verdicts          measure -> rows
 ```
 Watermarks flow along the arrows that carry data to the next stage; the loop correlate -> correlate carries none.
 """

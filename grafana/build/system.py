@@ -97,8 +97,8 @@ def family() -> dashboard.QueryVariable:
 def trust(y: int) -> list[AnyPanel]:
     firing = number(
         "Alerts firing",
-        "How many of each alert fire now. The runbook of an alert has its name, in grafana/runbooks; the last panel says "
-        "since when they fire.",
+        "How many of each alert fire now. The runbook of an alert has its name, in grafana/runbooks; the last panel "
+        "says since when they fire.",
         "none",
         place(0, y, 9, 4),
     )

@@ -22,7 +22,7 @@ from schemas.topics import Topic
 MAX_MESSAGE = 8 << 20  # a single state may be large; the topics allow it
 FETCH_BYTES = 8 << 20
 REQUEST_TIMEOUT_MS = 30_000
-METADATA_MS = 10_000  # a client may go on asking a broker that is gone until then; aiokafka's own five minutes are too long
+METADATA_MS = 10_000  # so long a client may go on asking a broker that is gone; aiokafka's own is five minutes
 READY_SECONDS = 30.0
 DEV_FETCH_WAIT_MS = 50  # the embedded broker answers a long poll only when its time is over
 

@@ -74,7 +74,8 @@ def send(
             if isinstance(arrival, SpanBatch):
                 _insist(session, traces_url, partial(_export, exporter, arrival), patience_seconds)
             else:
-                _insist(session, outcomes_url, partial(_post, session, outcomes_url, arrival.events, given), patience_seconds)
+                post = partial(_post, session, outcomes_url, arrival.events, given)
+                _insist(session, outcomes_url, post, patience_seconds)
             if progress is not None:
                 progress(done, len(world.arrivals))
 

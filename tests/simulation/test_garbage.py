@@ -1,6 +1,4 @@
-"""A record of garbage, and one bad attribute among good spans of the same request: the good ones count, the bad are kept
-in the dead-letter topic with their reasons.
-"""
+"""Garbage, and one bad attribute among good spans of a request: the good ones count, the bad are dead-lettered."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_migrating_twice_is_once(tmp_path: Path) -> None:
 
 
 def test_a_worker_without_brokers_says_so_and_ends() -> None:
-    done = run("worker", "--brokers", f"127.0.0.1:{free_port()}", "--port", "0")
+    done = run("worker", "--brokers", f"127.0.0.1:{free_port()}", "--port", "0", TRUEUP_SUBJECT_KEY="k" * 16)
 
     assert done.returncode == 2
     assert "do not answer" in done.stderr.splitlines()[-1]

@@ -31,11 +31,12 @@ def test_survival_equals_lifelines(row):
         assert found.rate is None
 
 
-@pytest.mark.parametrize("row", [row for row in VECTORS["standardised"]["rows"] if all(row["n"])], ids=lambda row: str(row["k"]))
+STRATA = [row for row in VECTORS["standardised"]["rows"] if all(row["n"])]
+
+
+@pytest.mark.parametrize("row", STRATA, ids=lambda row: str(row["k"]))
 def test_weighted_strata_equal_the_published_snapshot(row):
-    strata = [
-        (weight, proportion(k, int(n))) for weight, k, n in zip(row["weights"], row["k"], row["n"], strict=True)
-    ]
+    strata = [(weight, proportion(k, int(n))) for weight, k, n in zip(row["weights"], row["k"], row["n"], strict=True)]
     found = weighted(strata)
 
     assert found.rate == pytest.approx(row["rate"], abs=1e-9)
