@@ -33,22 +33,22 @@ SHORT = {
 Answer = TypeVar("Answer")
 
 
-def until(what: Callable[[], Answer | None], seconds: float, wanted: str) -> Answer:
-    """The first answer that is not None."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        answer = what()
-        if answer is not None:
-            return answer
-        time.sleep(0.1)
-    pytest.fail(f"after {seconds:.0f} s still not: {wanted}")
-
-
 class Live:
     """A running `trueup up`, seen from outside."""
 
     def __init__(self, worker_port: int, gateway_port: int) -> None:
         self.worker, self.gateway = f"http://127.0.0.1:{worker_port}", f"http://127.0.0.1:{gateway_port}"
+
+    def until(self, what: Callable[[], Answer | None], wanted: str) -> Answer:
+        """The first answer that is not None; if there is none, how far every stage has come is told."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            answer = what()
+            if answer is not None:
+                return answer
+            time.sleep(0.1)
+        health = requests.get(f"{self.worker}/api/health", timeout=PATIENCE_SECONDS).text
+        pytest.fail(f"after {PATIENCE_SECONDS:.0f} s still not: {wanted}; {health}")
 
     def serve_a_customer(self, conversation: str, order: str) -> float:
         """Runs the agent; returns when it began to export its closing span, Unix time."""
@@ -82,7 +82,7 @@ class Live:
             session = self.session(conversation)
             return session if session is not None and session["verdict"]["revision"] >= number else None
 
-        return until(there, PATIENCE_SECONDS, f"revision {number} of {conversation}")
+        return self.until(there, f"revision {number} of {conversation}")
 
     def rate(self, rate: str) -> tuple[int, int]:
         """Numerator and denominator, of the whole system over an hour."""
@@ -125,12 +125,10 @@ def live(trueup: Start) -> Live:
 
 def test_the_stock_sdk_and_an_endpoint_are_enough(live: Live) -> None:
     exported = live.serve_a_customer("chat-1", "A-100")
-    until(lambda: live.session("chat-1"), PATIENCE_SECONDS, "the session of chat-1")
+    live.until(lambda: live.session("chat-1"), "the session of chat-1")
     seen_after = time.time() - exported
     first = live.revision("chat-1", 1)
-    counted = until(
-        lambda: found if (found := live.rate("completion"))[1] else None, PATIENCE_SECONDS, "a session that is counted"
-    )
+    counted = live.until(lambda: found if (found := live.rate("completion"))[1] else None, "a session that is counted")
     live.report(
         event_id="settled-1",
         source="billing",
@@ -140,9 +138,7 @@ def test_the_stock_sdk_and_an_endpoint_are_enough(live: Live) -> None:
         data={"payment_status": "settled"},
     )
     second = live.revision("chat-1", 2)
-    risen = until(
-        lambda: found if (found := live.rate("completion")) != counted else None, PATIENCE_SECONDS, "a rate that rises"
-    )
+    risen = live.until(lambda: found if (found := live.rate("completion")) != counted else None, "a rate that rises")
     gauge = live.gauge("completion")
     listed = live.listed("completion", "good"), live.listed("completion")
 
