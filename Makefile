@@ -21,7 +21,7 @@ demo: setup ## a simulated day held against its known truth (SEED=, SESSIONS=, K
 	@$(VENV)/trueup demo --exit $(if $(SEED),--seed $(SEED)) $(if $(SESSIONS),--sessions $(SESSIONS)) $(if $(KEEP),--keep)
 
 test: setup ## every test that needs nothing but Python
-	@$(VENV)/python -m pytest tests --ignore=tests/services --ignore=tests/monitoring -q
+	@$(VENV)/python -m tools.test
 
 test-monitoring: setup ## alert rules, dashboards, runbooks, metric names (needs promtool)
 	@$(VENV)/python tools/monitoring.py

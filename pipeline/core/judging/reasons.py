@@ -49,6 +49,12 @@ def changes(before: Verdict | None, after: Verdict) -> list[str]:
         old = known.get(one.id)
         if old is None or (old.status, old.reason) != (one.status, one.reason):
             found.append(f"{one.id}: {old.status.value if old else 'new'} -> {one.status.value} ({one.reason.value})")
+    for name, (value, _) in after.evidence.items():
+        if name not in before.evidence:
+            found.append(f"{name} is {value}")
+        elif before.evidence[name][0] != value:
+            found.append(f"{name} {before.evidence[name][0]} -> {value}")
+    found += [f"{name} withdrawn" for name in before.evidence.keys() - after.evidence.keys()]
     if (before.start, before.end) != (after.start, after.end) or before.trace_ids != after.trace_ids:
         found.append("its spans or limits changed")
     return found or ["details changed"]

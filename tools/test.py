@@ -1,0 +1,54 @@
+"""`make test`: all that needs nothing but Python, as two runs of pytest beside one another, one for each of two cores.
+
+The laws take as long as everything else together. Each run's output is shown whole when it ends.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LAWS = ("tests/property", "tests/mutants", "tests/bench")
+ELSEWHERE = ("tests/services", "tests/monitoring")
+"""They need more than Python and have targets of their own."""
+LOOK_SECONDS = 0.2
+
+
+def groups(root: Path = ROOT) -> dict[str, list[str]]:
+    """What each run is given: every folder below `tests` that holds tests is in exactly one group, or elsewhere."""
+    laws = [folder for folder in LAWS if (root / folder).is_dir()]
+    others = sorted(
+        f"tests/{folder.name}"
+        for folder in (root / "tests").iterdir()
+        if folder.is_dir() and f"tests/{folder.name}" not in (*LAWS, *ELSEWHERE) and any(folder.rglob("test_*.py"))
+    )
+    return {"laws": laws, "cases": others}
+
+
+def main(more: Sequence[str] = ()) -> int:
+    """Run both groups; the status is the first that is not 0."""
+    began = time.monotonic()
+    outputs = {name: tempfile.TemporaryFile("w+") for name in groups()}
+    running = {}
+    for name, folders in groups().items():
+        print(f"{name}: pytest {' '.join(folders)}", flush=True)
+        command = [sys.executable, "-m", "pytest", "-q", *folders, *more]
+        running[name] = subprocess.Popen(command, cwd=ROOT, stdout=outputs[name], stderr=subprocess.STDOUT)
+    statuses: dict[str, int] = {}
+    while len(statuses) < len(running):
+        time.sleep(LOOK_SECONDS)
+        for name, process in running.items():
+            if name not in statuses and (status := process.poll()) is not None:
+                statuses[name] = status
+                outputs[name].seek(0)
+                print(f"\n== {name}, after {time.monotonic() - began:.0f} s\n{outputs[name].read()}", flush=True)
+    return next((status for status in statuses.values() if status), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
