@@ -75,6 +75,7 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
         keys: correlation keys, (name, value), sorted.
         digest: SHA-256 of the canonical JSON of the event as validated (decides between equal versions).
         from_agent: it comes from an agent's own source: a claim, no evidence.
+        heard_at: when its Kafka record was written, ns; for measuring how soon it shows, nothing else.
     """
 
     tenant: str
@@ -91,6 +92,7 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
     digest: bytes
     from_agent: bool = False
     clock_ahead: bool = False
+    heard_at: int = 0
 
     @property
     def identity(self) -> tuple[str, str]:

@@ -52,6 +52,7 @@ class Partial(msgspec.Struct, array_like=True, frozen=True, tag="p"):
         owner: the stage-4 partition that counts.
         version: of one (cube, dimensions, bucket, owner) the highest holds.
         states: sessions by state, such as `claimed_completed` or `pending`.
+        outcome_at: when the newest outcome that it takes up was written to Kafka, ns; 0 if none brought it about.
     """
 
     cube: str
@@ -62,6 +63,7 @@ class Partial(msgspec.Struct, array_like=True, frozen=True, tag="p"):
     version: int
     cells: tuple[Cell, ...]
     states: dict[str, int]
+    outcome_at: int = 0
 
 
 class PartialReset(msgspec.Struct, array_like=True, frozen=True, tag="r"):

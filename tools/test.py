@@ -9,8 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).parents[1]
 LAWS = ("tests/property", "tests/mutants", "tests/bench")
@@ -33,7 +35,12 @@ def groups(root: Path = ROOT) -> dict[str, list[str]]:
 def main(more: Sequence[str] = ()) -> int:
     """Run both groups; the status is the first that is not 0."""
     began = time.monotonic()
-    outputs = {name: tempfile.TemporaryFile("w+") for name in groups()}
+    with ExitStack() as files:
+        outputs = {name: files.enter_context(tempfile.TemporaryFile("w+")) for name in groups()}
+        return _run(outputs, more, began)
+
+
+def _run(outputs: Mapping[str, IO[str]], more: Sequence[str], began: float) -> int:
     running = {}
     for name, folders in groups().items():
         print(f"{name}: pytest {' '.join(folders)}", flush=True)

@@ -66,7 +66,7 @@ class Exporter(Collector):
         label_budget: segments that a cube may show; those beyond are added up as `__other__`.
 
     Attributes:
-        outcome_delays: the judge's runner observes it, in seconds.
+        outcome_delays: from an outcome's Kafka record to the gauges, in seconds; the worker observes it.
     """
 
     def __init__(self, readings: Readings, version: str, label_budget: int = 1000) -> None:

@@ -7,10 +7,13 @@ make the next start exact; a start that fails half-way stops what it started.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from pipeline.core.ingest import Ingest
+from pipeline.core.measuring.step import MeasureStep
+from pipeline.core.timeline import SECOND
 from pipeline.errors import TrueupError
 from pipeline.gateway.app import OpenToAll, application, is_loopback, listen
 from pipeline.gateway.broker import KafkaProduce
@@ -36,6 +39,7 @@ from pipeline.worker.readings import NoStore, ProcessReadings
 from schemas.topics import Stage
 
 log = Log("worker")
+WATCH_SECONDS = 0.5
 
 Stop = Callable[[], Awaitable[object]]
 
@@ -160,12 +164,30 @@ class Process:
         readings = ProcessReadings(self._stages, self._ingest, self._sink, self._follower)
         exporter = Exporter(readings, options.version, options.label_budget)
         store = self._store or NoStore()
+        watching = asyncio.create_task(self._watch_outcomes(exporter), name="outcome delays")
+
+        async def stop_watching() -> None:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+        self._stops.append(stop_watching)
         app = pages(
             exporter, readings, readings, store, options.rules, options.book, explain, self._why_not_ready, self._tokens
         )
         runner, self.api_port = await serve(app, options.host, options.api_port)
         self._stops.append(runner.cleanup)
         log.info("listening", for_="pages, metrics and API", host=options.host, port=self.api_port)
+
+    async def _watch_outcomes(self, exporter: Exporter) -> None:
+        """How long outcomes took from their Kafka record to the gauges of this worker."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            runner = self._stages.get(Stage.MEASURE)
+            for step in runner.steps().values() if runner is not None else ():
+                if isinstance(step, MeasureStep):
+                    heard, step.heard = step.heard, set()
+                    for moment in heard:
+                        exporter.outcome_delays.observe(max(0.0, time.time() - moment / SECOND))
 
     async def _start_gateway(self) -> None:
         options = self.options

@@ -133,8 +133,8 @@ class Pipeline:
         for (topic, partition), box in boxes.items():
             self.runner.feed_records(topic, partition, box)
         self._asking |= any(isinstance(one, OSpan) and bool(one.links or one.response_id) for one in records)
-        if self._asking and (watermark > self._rested + DAY or self.crash_chance):
-            self.runner.drain()  # no question or answer is under way for so long that what it is about has settled
+        if self._asking and (watermark > self._rested or self.crash_chance):
+            self.runner.drain()  # a question that is under way when what it is about settles comes too late (rule 49)
             self._rested = watermark
         for topic, source in ((Topic.SPANS, Topic.OTLP_SPANS), (Topic.CORRELATIONS, Topic.OUTCOMES)):
             marks = [Mark(Stage.INGEST, source, 0, watermark, False)]

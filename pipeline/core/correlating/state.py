@@ -57,6 +57,16 @@ def addresses(outcome: Outcome) -> list[Key]:
     return list(outcome.keys)
 
 
+def waits(state: KeyState, identity: str, outcome: Outcome, max_clock_skew: int) -> bool:
+    """Whether no session can have claimed an outcome by this key: nothing stating it had begun by then (rule 37)."""
+    if not state.sent.get(identity):
+        return True
+    if outcome.kind is not OutcomeKind.EVIDENCE or state.name == TRACE_KEY:
+        return False  # stage 4 tells
+    begun_by = outcome.event_time + max_clock_skew
+    return not any(one.conversation and one.start <= begun_by for one in state.statements.values())
+
+
 def targets(state: KeyState, outcome: Outcome, max_clock_skew: int) -> tuple[list[str], bool]:
     """(conversations that an outcome by this key goes to, whether the key is too broad for it).
 

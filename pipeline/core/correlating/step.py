@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pipeline.core.correlating.state import TRACE_KEY, Identity, Key, KeyState, Statement, addresses, targets
+from pipeline.core.correlating.state import TRACE_KEY, Identity, Key, KeyState, Statement, addresses, targets, waits
 from pipeline.core.effects import Changed, Outbox, Result, Versions
 from pipeline.core.timeline import TimeRules
 from schemas.outcome import Addressed, Attached, Outcome, OutcomeArrival, OutcomeKind
@@ -65,7 +65,7 @@ class CorrelateStep:
     def apply(self, records: Sequence[OutcomeArrival | Stated | Addressed]) -> None:
         for record in records:
             if isinstance(record, OutcomeArrival):
-                self._take_outcome(record.outcome)
+                self._take_outcome(msgspec.structs.replace(record.outcome, heard_at=record.record_time))
             elif isinstance(record, Stated):
                 self._take_statement(record)
             else:
@@ -210,7 +210,7 @@ class CorrelateStep:
 
     def _expire_waiting(self, state: KeyState) -> None:
         for identity, (_, outcome) in state.outcomes.items():
-            if outcome is not None and not state.sent.get(identity):
+            if outcome is not None and waits(state, identity, outcome, self.rules.max_clock_skew):
                 self._dead_letter(
                     outcome, "no_session", "an outcome that no session claimed until its retention was over"
                 )
@@ -245,7 +245,7 @@ class CorrelateStep:
     def waiting_outcomes(self) -> int:
         """Outcomes by key that no session has claimed yet."""
         return sum(
-            outcome is not None and not state.sent.get(identity)
+            outcome is not None and waits(state, identity, outcome, self.rules.max_clock_skew)
             for state in self.keys.values()
             if state.name != TRACE_KEY or state.outcomes
             for identity, (_, outcome) in state.outcomes.items()

@@ -84,7 +84,8 @@ def attach(
     ordered = sorted(outcomes.values(), key=lambda one: (one[0].event_time, one[0].event_id, one[0].source))
     for outcome, vias in ordered:
         indices = reached(outcome, vias, sessions, rules)
-        waiting += not indices
+        elsewhere = outcome.kind is OutcomeKind.EVIDENCE and SESSION_VIA not in vias
+        waiting += not indices and not elsewhere  # evidence by key may be another conversation's; stage 3 knows
         for index in indices:
             proof = proofs[index]
             proof.shown.append(outcome)

@@ -118,11 +118,12 @@ class Publisher:
     def outcome_row(self, record: Attached) -> None:
         self._outbox.send(Topic.ROWS, self._partition, outcome_row(record, self._versions.next()))
 
-    def send_partials(self, keys: Iterable[tuple[str, Dimensions, int]]) -> None:
+    def send_partials(self, keys: Iterable[tuple[str, Dimensions, int]], outcome_at: int = 0) -> None:
         for key in keys:
             cube, dimensions, _ = key
             target = partition_of(self._partitions, cube, *(part for pair in dimensions for part in pair))
             partial = self._fold.partial(key, self._rules.bucket, self._partition, self._versions.next())
+            partial = msgspec.structs.replace(partial, outcome_at=outcome_at)
             self._outbox.send(Topic.PARTIALS, target, partial)
 
     def settled(self, conversation: Conversation, refused: Sequence[FreshSpan]) -> None:

@@ -70,6 +70,7 @@ class JudgeStep:
         self._dirty: set[bytes] = set()
         self._gone: set[bytes] = set()
         self._replayed: set[bytes] | None = None
+        self._outcome_at = 0  # of the newest outcome since the last publication
 
     # -- restoring -----------------------------------------------------------------------------------------------------
 
@@ -130,6 +131,8 @@ class JudgeStep:
             else:
                 taken = take_outcome(conversation, record)
                 self._publisher.outcome_row(record)
+                if taken is not None and taken.cause and record.outcome is not None and self._replayed is None:
+                    self._outcome_at = max(self._outcome_at, record.outcome.heard_at)
             if taken is not None:
                 self._take(key, conversation, record, taken)
 
@@ -178,7 +181,8 @@ class JudgeStep:
         for key in self._touched:
             self._touched[key] += 1
         changed = self.fold.changed
-        self._publisher.send_partials(sorted(changed))
+        self._publisher.send_partials(sorted(changed), self._outcome_at)
+        self._outcome_at = 0
         for bucket in changed:
             self.fold.forget_empty(bucket)
         self.fold.changed = set()

@@ -63,6 +63,7 @@ class MeasureStep:
         self._dirty: set[bytes] = set()
         self._gone: set[bytes] = set()
         self._replaying = False
+        self.heard: set[int] = set()  # when outcomes were written that the gauges have since taken up, ns
 
     # -- restoring -----------------------------------------------------------------------------------------------------
 
@@ -116,7 +117,9 @@ class MeasureStep:
         if known is not None and known.version >= partial.version:
             self.outbox.count(Result.DROPPED, "superseded_partial")
             return
-        state.owners[partial.owner] = partial
+        if partial.outcome_at and not self._replaying:
+            self.heard.add(partial.outcome_at)
+        state.owners[partial.owner] = msgspec.structs.replace(partial, outcome_at=0)
         self.outbox.count(Result.USED, "partial")
         self._changed(key)
 
