@@ -16,7 +16,6 @@ from pipeline.core.effects import PartitionStep
 from pipeline.core.judging.step import JudgeStep
 from pipeline.core.measuring.step import MeasureStep
 from pipeline.core.resolving.step import ResolveStep
-from pipeline.core.timeline import DAY
 from pipeline.runners.local_runner import CrashPoint, LocalRunner
 from pipeline.topology import STAGES, Setup, StageSpec, StepMaker
 from schemas.envelope import Mark
