@@ -44,6 +44,7 @@ class Partition:
         self.rereads = 0  # records applied since the restore that were in the log then
         self.reread_from = self.reread_to = 0
         self._barrier: int | None = None
+        self._restored_at: int | None = None
         self._decoder = decoder
 
     def restore(self, states: dict[bytes, bytes], marker: Marker | None, restores: int, epoch: int) -> None:
@@ -58,9 +59,13 @@ class Partition:
             self.watermarks.restore(marker.marks, marker.watermark)
         self.step.opened(self.watermarks.watermark)
 
-    def wait_for(self, barrier: int) -> None:
-        """`barrier` is the offset of a message that was sent to the input after the restore."""
-        self._barrier = barrier
+    def wait_for(self, barrier: int, restored_at: int | None = None) -> None:
+        """`barrier` is the offset of a message that was sent to the input after the restore.
+
+        Args:
+            restored_at: when this worker began, ns of the wall clock: what came later is new, not read again.
+        """
+        self._barrier, self._restored_at = barrier, restored_at
 
     @property
     def caught_up(self) -> bool:
@@ -95,6 +100,8 @@ class Partition:
     def _reread(self, message: Incoming, records: int) -> None:
         assert self._barrier is not None
         if message.offset < self._barrier:
+            if self._restored_at is not None and message.record_time >= self._restored_at:
+                return
             self.rereads += records
             self.reread_from = min(self.reread_from or message.record_time, message.record_time)
             self.reread_to = max(self.reread_to, message.record_time)

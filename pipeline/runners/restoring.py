@@ -39,7 +39,7 @@ async def restore(
     Raises:
         SnapshotLost, InputLost, InputRemade: what cannot be made good by reading.
     """
-    began = time.perf_counter()
+    began, restored_at = time.perf_counter(), time.time_ns()
     source = spec.source
     replay = await checkpoint.open()
     partition = make()
@@ -58,7 +58,7 @@ async def restore(
     [barrier] = await broker.append([Outgoing(source, number, None, envelopes([], [])[0])])
     if barrier <= partition.applied:
         raise InputRemade(source, number, partition.applied, barrier)
-    partition.wait_for(barrier)
+    partition.wait_for(barrier, restored_at)
     log.info(
         "partition restored",
         stage=spec.stage,
