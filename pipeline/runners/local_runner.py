@@ -120,6 +120,9 @@ class LocalRunner:
             for stage in self._stages
             for number in range(partitions)
         }
+        for slot in self._slots.values():
+            slot.partition.step.caught_up()  # the logs begin empty
+            slot.touched = True
 
     def _opened(
         self, stage: Stage, number: int, states: dict[bytes, bytes], marker: Marker | None, opens: int
