@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from deploy.kafka.cluster import Cluster
 from pipeline.runners.kafka_log import KafkaLog
 from pipeline.runners.messages import Outgoing
@@ -142,6 +144,7 @@ def wrong(found: dict[str, int]) -> dict[str, int]:
     return {key: found.get(key, 0) - total for key, total in WANTED.items() if found.get(key, 0) != total}
 
 
+@pytest.mark.race
 def test_nothing_is_lost_where_the_engine_drops_messages(tmp_path: Path) -> None:
     provoked = False
     for seed in SEEDS:  # whether the engine drops something is a matter of milliseconds: until it has
@@ -153,6 +156,7 @@ def test_nothing_is_lost_where_the_engine_drops_messages(tmp_path: Path) -> None
     assert provoked
 
 
+@pytest.mark.race
 def test_messages_are_lost_when_the_engine_is_trusted(tmp_path: Path) -> None:
     lost: dict[str, int] = {}
     for seed in SEEDS:
