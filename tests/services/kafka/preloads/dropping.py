@@ -32,7 +32,7 @@ def dropping(self: Engine, *arguments: Any) -> None:
         left.update(dict.fromkeys(partitions, DROPPED))
         on_assigned(partitions)
 
-    _init(self, *before, drop_some, assigned, on_revoked)
+    _init(self, *before, drop_some, assigned, on_revoked)  # type: ignore[call-arg]
 
 
 Engine.__init__ = dropping  # type: ignore[method-assign, assignment]
