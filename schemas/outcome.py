@@ -27,6 +27,11 @@ class OutcomeKind(StrEnum):
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
 KeyValue = str | int | float
 
+TRACE_KEY = "trace_id"
+"""A trace id is a key like any other: the one that its own trace states."""
+SESSION_VIA = ("session", "")
+"""The way of an outcome that names its conversation."""
+
 
 class OutcomeEvent(BaseModel):
     """One outcome event, as it is posted to `/v1/outcomes` or written to `trueup.outcomes`."""

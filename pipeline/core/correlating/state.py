@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from schemas.outcome import Outcome, OutcomeKind
+from schemas.outcome import TRACE_KEY, Outcome, OutcomeKind
 
-TRACE_KEY = "trace_id"
 MOST_TRACES = 200
 """Source: RULES.md 36: a key that more traces state, begun by then, is too broad."""
 

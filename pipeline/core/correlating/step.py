@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pipeline.core.correlating.state import TRACE_KEY, Identity, Key, KeyState, Statement, addresses, targets, waits
+from pipeline.core.correlating.state import Identity, Key, KeyState, Statement, addresses, targets, waits
 from pipeline.core.effects import Changed, Outbox, Result, Versions
 from pipeline.core.timeline import TimeRules
-from schemas.outcome import Addressed, Attached, Outcome, OutcomeArrival, OutcomeKind
+from schemas.outcome import SESSION_VIA, TRACE_KEY, Addressed, Attached, Outcome, OutcomeArrival, OutcomeKind
 from schemas.span import Stated
 from schemas.topics import Topic, partition_of
 from schemas.wire import DeadLetter, Keyed
@@ -26,7 +26,6 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_identity = msgspec.msgpack.Decoder(Identity).decode
 _decode_key = msgspec.msgpack.Decoder(KeyState).decode
 IDENTITY, KEY = b"i", b"k"
-SESSION_VIA = ("session", "")
 
 
 class CorrelateStep:

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 
 from pipeline.core.judging.boundaries import Session
 from pipeline.core.timeline import TimeRules
-from schemas.outcome import Outcome, OutcomeKind
+from schemas.outcome import SESSION_VIA, TRACE_KEY, Outcome, OutcomeKind
 from schemas.span import Value
 
 Via = tuple[str, str]
-SESSION_VIA: Via = ("session", "")
-TRACE_KEY = "trace_id"
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,10 +175,6 @@ class RunView:
     traces: tuple[TraceView, ...]
     idle_traces: tuple[TraceView, ...] = field(default=())
 
-    @property
-    def working(self) -> tuple[TraceView, ...]:
-        return self.traces
-
     @cached_property
     def start(self) -> int:
         return min(trace.start for trace in self.traces)

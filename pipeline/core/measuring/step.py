@@ -61,7 +61,6 @@ class MeasureStep:
         self._rows_due: set[bytes] = set()
         self._sent: dict[tuple[bytes, Rate], tuple[int, int, int, int, bool]] = {}  # by this worker
         self._dirty: set[bytes] = set()
-        self._gone: set[bytes] = set()
         self._replaying = False
         self.heard: set[int] = set()  # when outcomes were written that the gauges have since taken up, ns
 
@@ -110,7 +109,6 @@ class MeasureStep:
             state = BucketState(partial.cube, partial.dimensions, partial.bucket, {}, {} if late else None)
             self._states[key] = state
             self._segments.setdefault((partial.cube, partial.dimensions), {})[partial.bucket] = key
-            self._gone.discard(key)
             if not late:
                 self._unpublished.add(key)
         known = state.owners.get(partial.owner)
@@ -216,9 +214,8 @@ class MeasureStep:
                 states.append((key, _encode((owner, self._resets[owner]))))
             elif key in self._states:
                 states.append((key, _encode(self._states[key])))
-        gone = list(self._gone)
-        self._dirty, self._gone = set(), set()
-        return Changed(states, gone)
+        self._dirty = set()
+        return Changed(states, [])
 
     def _forget(self, key: bytes) -> None:
         state = self._states.pop(key, None)

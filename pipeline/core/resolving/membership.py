@@ -9,11 +9,10 @@ import msgspec
 from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.resolving.leads import Way, pseudo
 from pipeline.core.resolving.state import TraceState
+from schemas.outcome import TRACE_KEY
 from schemas.span import SpanArrival, Stated, TraceGone, TraceSpans
 from schemas.topics import Topic, partition_of
 from schemas.wire import DeadLetter, Keyed
-
-TRACE_KEY = "trace_id"
 
 
 class Membership:
