@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is
         self._runner.on_assigned({(at.topic, at.partition) for at in assigned})
 
 
-class GroupRunner:
+class GroupRunner(ABC):
     """Reads topics as one member of a group. A subclass says what becomes of a batch, in `step`.
 
     Args:
@@ -64,11 +65,11 @@ class GroupRunner:
         self._loop: asyncio.Task[None] | None = None
         self._moved = time.monotonic()
 
+    @abstractmethod
     async def step(self, messages: list[Incoming]) -> None:
         """Deal with a batch, which may be empty; called again and again, alone."""
-        raise NotImplementedError
 
-    def given_up(self) -> None:
+    def given_up(self) -> None:  # noqa: B027 - most keep nothing
         """The partitions are gone: forget what was read and not committed."""
 
     @property
