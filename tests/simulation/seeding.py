@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "dialects"
+GOLDEN = Path(__file__).parents[1] / "golden"
 SECRET = "Zq9secretXw7"
 
 STRUCTURE = re.compile(

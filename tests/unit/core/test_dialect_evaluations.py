@@ -13,7 +13,7 @@ from schemas.outcome import Outcome, OutcomeKind
 from schemas.span import Evaluation, Scope
 from tests.unit.core.ingest_support import SPAN, TRACE, Read, T, json_request, json_span, pairs, proto_request, read
 
-ANNOTATED = Path(__file__).parents[2] / "golden" / "dialects" / "openinference-annotations"
+ANNOTATED = Path(__file__).parents[2] / "golden" / "openinference-annotations"
 RELEVANCE = {
     "gen_ai.evaluation.name": "Relevance",
     "gen_ai.evaluation.score.value": 0.9,

@@ -15,7 +15,7 @@ import pytest
 from schemas.span import Control, Kind, Span
 from tests.unit.core.ingest_support import Read, read
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "dialects"
+GOLDEN = Path(__file__).parents[2] / "golden"
 FIXTURES = sorted(path.name for path in GOLDEN.glob("otel-*"))
 
 pytestmark = pytest.mark.parametrize("fixture", FIXTURES)

@@ -17,7 +17,7 @@ from schemas.span import Control, Kind, Span
 from schemas.topics import Topic
 from tests.unit.core.ingest_support import Read, ingest, proto, proto_request, read
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "dialects"
+GOLDEN = Path(__file__).parents[2] / "golden"
 ERROR = Status(code=Status.STATUS_CODE_ERROR, message="payment gateway refused")
 UNTOLD = Status(code=Status.STATUS_CODE_ERROR)
 OK = Status(code=Status.STATUS_CODE_OK)

@@ -15,7 +15,7 @@ from pipeline.core.timeline import MINUTE
 from schemas.topics import Topic
 from tests.unit.core.ingest_support import SPAN, TRACE, Read, T, ingest, json_request, json_span, proto, read
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "dialects"
+GOLDEN = Path(__file__).parents[2] / "golden"
 SMALL = 50_000  # bytes: a mutated payload is read hundreds of times
 PAYLOADS = [path.read_bytes() for path in sorted(GOLDEN.glob("*/traces.otlp.*")) if path.stat().st_size <= SMALL]
 TOPICS = [Topic.OTLP_SPANS, Topic.OTLP_LOGS, Topic.OUTCOMES]

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.cli.inspect import Unreadable
 
-DIALECTS = Path(__file__).parents[2] / "golden" / "dialects"
-WITHOUT_IDS = DIALECTS / "otel-google-genai" / "traces.otlp.pb"
-WITH_IDS = DIALECTS / "langfuse-v3-openai" / "traces.otlp.pb"
+GOLDEN = Path(__file__).parents[2] / "golden"
+WITHOUT_IDS = GOLDEN / "otel-google-genai" / "traces.otlp.pb"
+WITH_IDS = GOLDEN / "langfuse-v3-openai" / "traces.otlp.pb"
 
 
 def said(*arguments: str) -> str:

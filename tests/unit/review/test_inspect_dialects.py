@@ -12,18 +12,17 @@ from pipeline.review.inspect import inspect
 from tests.unit.review.permuting import permutation
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-DIALECTS = GOLDEN / "dialects"
-FIXTURES = sorted(path.name for path in DIALECTS.iterdir())
+FIXTURES = sorted(path.parent.name for path in GOLDEN.glob("*/traces.otlp.pb"))
 FORMS = ["pb", "json"]
 
 
 def known(fixture: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((DIALECTS / fixture / "expected.json").read_text())
+    found: dict[str, Any] = json.loads((GOLDEN / fixture / "expected.json").read_text())
     return found
 
 
 def content(fixture: str, form: str) -> bytes:
-    return (DIALECTS / fixture / f"traces.otlp.{form}").read_bytes()
+    return (GOLDEN / fixture / f"traces.otlp.{form}").read_bytes()
 
 
 def seen(payload: bytes) -> dict[str, Any]:
