@@ -40,6 +40,7 @@ class SpanFlag(IntFlag):
     RECORD_TIME = 2  # start or end had to be taken from, or cut to, the record's time
     BAD_UTF8 = 4
     CUT = 8
+    CLAMPED = 16  # the end was further ahead of the record's time than any clock may be
 
 
 class Scope(StrEnum):

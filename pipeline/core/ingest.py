@@ -214,8 +214,8 @@ class Ingest:
                     at.bury("bad_time", "start and end are missing or out of range", tenant, trace_id.hex())
                     continue
                 flags |= time_flags
-                if time_flags:
-                    notes(str(SpanFlag(time_flags).name).lower())
+                for flag in SpanFlag(time_flags):
+                    notes(str(flag.name).lower())
             ids = (trace_id, span_id, parent_id)
             slim = read(span, ids, start, end, flags, tenant, resource, scope, evaluated, notes)
             said = slim.said

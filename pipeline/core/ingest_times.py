@@ -24,12 +24,12 @@ def span_times(start: int, end: int, record_time: int, max_clock_skew: int) -> t
         else:
             return 0, 0, NO_TIME
     if record_time > 0 and end > record_time + max_clock_skew:
-        start, end, flags = min(start, record_time), record_time, flags | SpanFlag.RECORD_TIME
+        start, end, flags = min(start, record_time), record_time, flags | SpanFlag.RECORD_TIME | SpanFlag.CLAMPED
     if end < start:
         end = start
         if not flags & SpanFlag.RECORD_TIME:  # else it is the record's time that does not fit, not the sender's
             flags |= SpanFlag.NEGATIVE_DURATION
     if record_time > 0 and end > record_time + max_clock_skew:  # no end, and a start that is ahead
         start = end = record_time
-        flags |= SpanFlag.RECORD_TIME
+        flags |= SpanFlag.RECORD_TIME | SpanFlag.CLAMPED
     return (start, end, int(flags)) if end <= MAX_TIME else (0, 0, NO_TIME)

@@ -29,7 +29,7 @@ def started_first(span: Span) -> tuple[int, bytes]:
 def root_order(spans: Iterable[Span]) -> list[Span]:
     """Nearest the root first (rule 4): true roots, then spans whose parent is unknown, then by depth, start, span id.
 
-    A circle of parents has no root: its spans count as spans of an unknown parent.
+    A circle of parents has no root: its spans count as spans of an unknown parent, what hangs below them does not.
     """
     by_id = {span.span_id: span for span in spans}
     depths: dict[bytes, int] = {}
@@ -39,11 +39,13 @@ def root_order(spans: Iterable[Span]) -> list[Span]:
         while one is not None and one.span_id not in depths and one.span_id not in path:
             path[one.span_id] = None
             one = by_id.get(one.parent_id) if one.parent_id else None
-        circle = one is not None and one.span_id not in depths
-        above = -1 if one is None or circle else depths[one.span_id]
+        circle = one.span_id if one is not None and one.span_id in path else None
+        above = -1 if one is None or circle is not None else depths[one.span_id]
+        inside = circle is not None
         for span_id in reversed(path):
-            above = 0 if circle else above + 1
+            above = 0 if inside else above + 1
             depths[span_id] = above
+            inside = inside and span_id != circle
     orphans = {one.span_id for one in by_id.values() if one.parent_id and depths[one.span_id] == 0}
     return sorted(by_id.values(), key=lambda one: (depths[one.span_id], one.span_id in orphans, one.start, one.span_id))
 
@@ -87,7 +89,7 @@ class TraceView:
     def end(self) -> int:
         """The latest end of its work; a span whose clock ran ahead counts only where no other can say (rule 3)."""
         timed = self.work or self.spans
-        sound = [span.end for span in timed if not span.flags & SpanFlag.RECORD_TIME]
+        sound = [span.end for span in timed if not span.flags & SpanFlag.CLAMPED]
         return max(sound or [span.end for span in timed])
 
     @cached_property

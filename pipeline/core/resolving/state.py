@@ -106,14 +106,15 @@ class TraceState(msgspec.Struct, array_like=True):
 
     def _depth(self, span_id: bytes) -> tuple[int, bool]:
         """(depth, whether it is itself a span of an unknown parent): those count as depth 0, after true roots."""
-        depth, seen = 0, {span_id}
+        above = {span_id: 0}  # depth below it
         head = self.spans[span_id]
-        while head.parent_id in self.spans and head.parent_id not in seen:
-            seen.add(head.parent_id)
+        while head.parent_id in self.spans and head.parent_id not in above:
+            above[head.parent_id] = len(above)
             head = self.spans[head.parent_id]
-            depth += 1
-        if head.parent_id in seen:
-            return 0, True  # a circle of parents has no root
+        if head.parent_id in above:  # a circle of parents has no root: all of it counts as roots
+            depth = above[head.parent_id]
+            return depth, depth == 0
+        depth = len(above) - 1
         return depth, depth == 0 and bool(head.parent_id)
 
 

@@ -162,15 +162,22 @@ class ResolveStep:
         if way != trace.way or trace.start != trace.told_start or again:
             trace.way, trace.told_start = way, trace.start
             self._asking.tell(trace)
-        ids = {head.ids[0] for head in trace.spans.values() if head.ids}
-        if len(ids) > 1 and any(trace.spans[one].ids for one in fresh):
-            self.outbox.count(Result.NOTED, "id_conflict")
+        self._count_conflicts(trace, fresh)
         target = self._target(trace, way)
         if target != trace.conversation or (target and (again or way.end != trace.lead)):
             self._membership.move(trace, target, way, replaying=self._resent is not None)
         elif target:
             self._membership.send_spans(trace, fresh)
             self._membership.tell_keys(trace)
+
+    def _count_conflicts(self, trace: TraceState, fresh: Sequence[bytes]) -> None:
+        """Each id of a trace beyond its first is counted once, when it comes (rule 4)."""
+        new = {trace.spans[one].ids[0] for one in fresh if trace.spans[one].ids}
+        if not new:
+            return
+        came = set(fresh)
+        known = {head.ids[0] for span_id, head in trace.spans.items() if head.ids and span_id not in came}
+        self.outbox.count(Result.NOTED, "id_conflict", max(0, len(new | known) - 1) - max(0, len(known) - 1))
 
     def _target(self, trace: TraceState, way: Way) -> str:
         """The conversation it belongs to now; empty while it waits, or has nothing to do with work."""

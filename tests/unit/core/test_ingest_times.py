@@ -11,6 +11,7 @@ from tests.unit.core.ingest_support import T, proto, read
 
 SKEW = 5 * MINUTE
 NEGATIVE, RECORD, NONE = SpanFlag.NEGATIVE_DURATION, SpanFlag.RECORD_TIME, SpanFlag.NONE
+AHEAD = SpanFlag.RECORD_TIME | SpanFlag.CLAMPED
 
 
 @pytest.mark.parametrize(
@@ -21,11 +22,11 @@ NEGATIVE, RECORD, NONE = SpanFlag.NEGATIVE_DURATION, SpanFlag.RECORD_TIME, SpanF
         pytest.param(0, T - 9, T, (T, T, RECORD), id="no start"),
         pytest.param(0, 0, T, (T, T, RECORD), id="no time at all"),
         pytest.param(T, T + SKEW, T, (T, T + SKEW, NONE), id="ahead by all that is allowed"),
-        pytest.param(T, T + SKEW + 1, T, (T, T, RECORD), id="end too far ahead"),
-        pytest.param(T - 9, T + SKEW + 1, T, (T - 9, T, RECORD), id="only the end too far ahead"),
-        pytest.param(T + 2 * SKEW, T + SKEW + 1, T, (T, T, RECORD), id="both ahead, and reversed"),
-        pytest.param(T + 2 * SKEW, 0, T, (T, T, NEGATIVE | RECORD), id="start ahead, no end"),
-        pytest.param(2**63, 2**64 - 1, T, (T, T, RECORD), id="beyond all calendars"),
+        pytest.param(T, T + SKEW + 1, T, (T, T, AHEAD), id="end too far ahead"),
+        pytest.param(T - 9, T + SKEW + 1, T, (T - 9, T, AHEAD), id="only the end too far ahead"),
+        pytest.param(T + 2 * SKEW, T + SKEW + 1, T, (T, T, AHEAD), id="both ahead, and reversed"),
+        pytest.param(T + 2 * SKEW, 0, T, (T, T, NEGATIVE | AHEAD), id="start ahead, no end"),
+        pytest.param(2**63, 2**64 - 1, T, (T, T, AHEAD), id="beyond all calendars"),
         pytest.param(0, T, 0, (T, T, NONE), id="no start, no record time"),
         pytest.param(T, T + 9 * SKEW, 0, (T, T + 9 * SKEW, NONE), id="without a record time nothing is cut"),
         pytest.param(T, T - 1, -1, (T, T, NEGATIVE), id="reversed, no record time"),
