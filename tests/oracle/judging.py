@@ -47,7 +47,9 @@ def facts_of(place: OPlace, settings: OSettings) -> OSession:
     flags = {flag for span in spans for flag in span.flags}
     flags |= {"truncated" for t in place.traces if t.truncated}
     flags |= {"conflicting_ids" for t in place.traces if conflicting_ids(t)}
-    subjects = (v for s in spans for v in ([s.subject] if isinstance(s.subject, str) else s.subject or ()))
+    named = (v for s in spans for v in ([s.subject] if isinstance(s.subject, str) else s.subject or ()))
+    subjects = frozenset(text for text in map(plain_id, named) if text is not None)
+    flags |= {"several_subjects"} if len(subjects) > 1 else set()
     return OSession(
         tenant=place.conversation.tenant,
         conversation=place.conversation.name,
@@ -65,7 +67,7 @@ def facts_of(place: OPlace, settings: OSettings) -> OSession:
         tools_ok=tuple(sorted(c.name for c in calls if c.deciding is not None and not c.deciding.failed)),
         tools_failed=tuple(sorted(c.name for c in calls if c.deciding is not None and c.deciding.failed)),
         usage=usage_of(episode.runs),
-        subjects=frozenset(text for text in map(plain_id, subjects) if text is not None),
+        subjects=subjects,
         issues=frozenset(text for s in spans for text in map(plain_id, s.issues) if text is not None),
         keys=frozenset(key for t in place.traces for key in keys_of_trace(t)),
         bucket=episode.end // settings.bucket * settings.bucket,

@@ -78,6 +78,7 @@ def of_oracle(one: OSession) -> Said:
         "tool_calls": len(one.tools_ok) + len(one.tools_failed),
         "tool_calls_ok": len(one.tools_ok),
         "issues": tuple(sorted(one.issues)),
+        "flags": tuple(sorted(one.flags)),
         "tokens": (one.usage.input_tokens, one.usage.output_tokens, one.usage.cached_tokens),
     }
 

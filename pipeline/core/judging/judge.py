@@ -12,6 +12,7 @@ from pipeline.core.judging.boundaries import FamilySource, Session
 from pipeline.core.judging.calls import Handoff, ToolCall, handoffs_to_people, tool_calls
 from pipeline.core.judging.criteria import judge_criterion
 from pipeline.core.judging.facts import distinct_resources, usage_of, variables
+from pipeline.core.judging.oddities import flags_of
 from pipeline.core.judging.reopen import Claimed, reopened_by
 from pipeline.core.timeline import TimeRules
 from schemas.outcome import Outcome, OutcomeKind
@@ -173,7 +174,7 @@ def _verdict(
     failures = [one.failed_at for one in criteria if one.required and one.status in (Status.FAILED, Status.ERROR)]
     failures += accepted + reopenings + ([answers[-1].event_time] if confirmed is False else [])
     not_resolved = completion is not Completion.COMPLETE or failures
-    flags = [flag for flag, given in (("truncated", any(one.truncated for one in session.traces)),) if given]
+    subjects = frozenset(who for span in case.spans if span.said is not None for who in span.said.subjects)
     applicable = [one for one in criteria if one.status is not Status.NOT_APPLICABLE]
     weight = sum(one.weight for one in applicable)
     passed = sum(one.weight for one in applicable if one.status is Status.PASSED)
@@ -227,9 +228,9 @@ def _verdict(
         agents=tuple(case.values["session"]["agents"]),
         tools=tuple(case.values["session"]["tools"]),
         models=tuple(case.values["session"]["models"]),
-        subject=next((s.said.subject for s in case.spans if s.said is not None and s.said.subject), ""),
+        subjects=tuple(sorted(subjects)),
         issues=tuple(sorted(_issues(case.spans))),
-        flags=tuple(flags),
+        flags=flags_of(session.traces, subjects),
         evidence={name: (one.value, one.time) for name, one in sorted(known.items())},
     )
 

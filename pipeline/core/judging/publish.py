@@ -74,6 +74,8 @@ class Publisher:
             as_of=watermark,
             reason=reason(conversation.causes, changed),
         )
+        for flag in set(verdict.flags) - set(before.flags if before is not None else ()):
+            self._outbox.count(Result.NOTED, f"session_{flag}")
         if before is not None and before.terminal and self._guard.is_settled(before.end, watermark):
             self._outbox.count(Result.NOTED, "restated")
         if known.contribution is not None:

@@ -10,6 +10,7 @@ A publication takes a conversation as a whole: all its ordinals, and tombstones 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -22,7 +23,7 @@ from pipeline.core.judging.fold import Fold
 from pipeline.core.judging.intake import Taken, drop_trace, take_outcome, take_spans
 from pipeline.core.judging.judge import judge_conversation
 from pipeline.core.judging.publish import Publisher
-from pipeline.core.judging.state import Conversation
+from pipeline.core.judging.state import Conversation, FreshSpan
 from pipeline.core.judging.views import TraceView, view_trace
 from pipeline.core.timeline import TimeRules
 from schemas.outcome import Attached
@@ -207,6 +208,7 @@ class JudgeStep:
                 views = self._views(key, conversation, anew=True)
                 sessions = cut(views, self.book, self.rules)
         self.outbox.count(Result.USED, "span", sum(one.before is None for one in fresh))
+        self._count_left_out(conversation, fresh)
         outcomes = {
             (newest.source, newest.event_id): (newest, held.vias())
             for held in conversation.outcomes.values()
@@ -222,6 +224,15 @@ class JudgeStep:
         self._publisher.steps(conversation, fresh, views)
         self._dirty.add(key)
         self._schedule(key, conversation, views, judged.next_due)
+
+    def _count_left_out(self, conversation: Conversation, fresh: Sequence[FreshSpan]) -> None:
+        """Spans above a trace's limit (rule 8), each once."""
+        most = self.rules.max_spans_per_trace
+        new = Counter(one.trace_id for one in fresh if one.before is None)
+        for trace_id, n in new.items():
+            over = len(conversation.traces[trace_id].spans) - most
+            if over > 0:
+                self.outbox.count(Result.NOTED, "truncated", min(n, over))
 
     def _views(self, key: bytes, conversation: Conversation, anew: bool = False) -> list[TraceView]:
         """The traces as the rules look at them; an unchanged trace keeps its view for a while."""

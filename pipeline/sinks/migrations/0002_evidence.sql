@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS agent_steps
     input_tokens  UInt64,
     output_tokens UInt64,
     cached_tokens UInt64,
-    flags         UInt32                        COMMENT '1 negative duration, 2 record time, 4 bad UTF-8, 8 cut, 16 clamped',
+    flags         UInt32                        COMMENT '1 negative duration, 2 record time, 4 bad UTF-8, 8 cut',
     written_at    DateTime('UTC') DEFAULT now()
 )
 ENGINE = ReplacingMergeTree(version, is_deleted)

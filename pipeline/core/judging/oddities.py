@@ -1,0 +1,32 @@
+"""What is odd about a session, as flags of its verdict: clocks, ids, limits, and whom it served."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from pipeline.core.judging.views import TraceView
+from schemas.span import SpanFlag
+
+TRUNCATED = "truncated"
+"""A trace has more spans than are kept (RULES.md 8)."""
+CONFLICTING_IDS = "conflicting_ids"
+"""A trace has several conversation ids (RULES.md 4)."""
+SEVERAL_SUBJECTS = "several_subjects"
+"""It served more than one: one conversation id for all users, most often."""
+
+
+def flags_of(traces: Iterable[TraceView], subjects: Collection[str]) -> tuple[str, ...]:
+    """The flags, sorted; those of spans by their names."""
+    found: set[str] = {SEVERAL_SUBJECTS} if len(subjects) > 1 else set()
+    bits = 0
+    for trace in traces:
+        ids: set[str] = set()
+        for span in trace.spans:
+            bits |= span.flags
+            ids.update(span.ids)
+        if len(ids) > 1:
+            found.add(CONFLICTING_IDS)
+        if trace.truncated:
+            found.add(TRUNCATED)
+    found.update(str(flag.name).lower() for flag in SpanFlag(bits))
+    return tuple(sorted(found))
