@@ -203,7 +203,7 @@ def test_ids_read_as_base64_on_the_way_are_inverted_in_protobuf():
         pytest.param({"trueup.tenant": "null", "shop": "b"}, {"tenant_from": "shop"}, "b", id="null is missing"),
     ],
 )
-def test_the_tenant_is_the_resources(resource: dict[str, object], options: dict[str, Any], tenant: str):
+def test_rule_02_the_tenant_is_the_resources(resource: dict[str, object], options: dict[str, Any], tenant: str):
     result = read(proto(CHAT, resource=resource), **options)
     assert (result.span.tenant, result.arrivals[0].tenant) == (tenant, tenant)
 

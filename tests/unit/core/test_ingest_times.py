@@ -34,17 +34,19 @@ AHEAD = SpanFlag.RECORD_TIME | SpanFlag.CLAMPED
         pytest.param(T, 2**63, 0, (0, 0, NO_TIME), id="out of range, no record time"),
     ],
 )
-def test_a_clock_that_cannot_be_right_is_corrected(start: int, end: int, record: int, result: tuple[int, int, int]):
+def test_rule_03_a_clock_that_cannot_be_right_is_corrected(
+    start: int, end: int, record: int, result: tuple[int, int, int]
+):
     assert span_times(start, end, record, SKEW) == result
 
 
-def test_a_corrected_span_is_flagged_and_counted():
+def test_rule_03_a_corrected_span_is_flagged_and_counted():
     result = read(proto({}, end_time_unix_nano=T - 1), record_time=T)
     assert result.span.flags == SpanFlag.NEGATIVE_DURATION
     assert result.counts["noted", "negative_duration"] == 1
 
 
-def test_a_span_without_any_time_is_dead_lettered_and_moves_no_watermark():
+def test_rule_03_a_span_without_any_time_is_dead_lettered_and_moves_no_watermark():
     result = read(proto({}, start_time_unix_nano=0, end_time_unix_nano=0))
     assert result.reasons == ["bad_time"]
     assert result.total("received") == 1

@@ -69,7 +69,7 @@ def test_what_comes_after_the_watermark_stopped_is_due_without_its_going_on() ->
     assert homes(stage.advance(END + DAY)) == [f"trace:{1:032x}"]
 
 
-def test_an_id_that_comes_later_takes_all_spans_along_and_withdraws_the_trace() -> None:
+def test_rule_05_an_id_that_comes_later_takes_all_spans_along_and_withdraws_the_trace() -> None:
     stage = Resolve()
     stage.apply(*trace(1, T0, None))
     stage.advance(END + HOUR)
@@ -86,7 +86,7 @@ def test_spans_are_used_once_they_are_sent_and_dropped_where_there_is_no_work() 
     assert stage.counts[Result.DROPPED, "no_work"] == 1
 
 
-def test_a_trace_without_work_states_its_keys_for_no_conversation() -> None:
+def test_rule_06_a_trace_without_work_states_its_keys_for_no_conversation() -> None:
     stage = Resolve()
     sent = stage.apply(span(1, 1, T0, END, "step", id="c", keys={"order": ("k",)}))
     assert {one.conversation for one in sent if isinstance(one, Stated)} == {""}
@@ -122,7 +122,7 @@ def test_in_a_replay_a_trace_that_is_held_asks_once() -> None:
     assert asked == 1
 
 
-def test_all_copies_of_a_span_are_one_whichever_comes_first() -> None:
+def test_rule_01_all_copies_of_a_span_are_one_whichever_comes_first() -> None:
     better = span(1, 1, T0, END + MINUTE, id="c")
     worse = span(1, 1, T0, END)
     for copies in ((better, worse), (worse, better)):

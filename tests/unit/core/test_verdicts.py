@@ -37,45 +37,45 @@ def only(*given: Any, **more: Any) -> Verdict:
 # -- claims and ends ---------------------------------------------------------------------------------------------------
 
 
-def test_a_claim_is_assumed_once_the_resume_window_has_passed_and_not_before() -> None:
+def test_rule_16_a_claim_is_assumed_once_the_resume_window_has_passed_and_not_before() -> None:
     assert only(order(), watermark=END + HOUR).claimed == ""
     assert only(order(), watermark=END + HOUR + 1).claimed == "assumed"
 
 
-def test_a_session_without_contract_assumes_its_claim_too() -> None:
+def test_rule_16_a_session_without_contract_assumes_its_claim_too() -> None:
     assert only(trace(1, T0, family=("other",))).claimed == "assumed"
 
 
-def test_no_claim_is_assumed_where_the_contract_says_so() -> None:
+def test_rule_16_no_claim_is_assumed_where_the_contract_says_so() -> None:
     assert only(trace(1, T0, family=("search",))).claimed == ""
 
 
-def test_no_claim_is_assumed_of_what_did_not_end_in_an_answer() -> None:
+def test_rule_16_no_claim_is_assumed_of_what_did_not_end_in_an_answer() -> None:
     spans = [*order(), span(1, 104, END, END, "tool", 100, tool="lookup")]
     assert only(spans).claimed == ""
 
 
-def test_no_claim_is_assumed_where_the_root_failed() -> None:
+def test_rule_19_no_claim_is_assumed_where_the_root_failed() -> None:
     verdict = only(order(failed=True))
     assert (verdict.claimed, verdict.terminal_reason) == ("", "failed")
 
 
-def test_a_failed_last_leaf_is_an_error_at_the_end() -> None:
+def test_rule_19_a_failed_last_leaf_is_an_error_at_the_end() -> None:
     assert only([*order(), span(1, 104, END, END, "tool", 100, tool="lookup", failed=True)]).terminal_reason == "failed"
 
 
-def test_a_session_ends_past_the_session_gap_and_not_at_it() -> None:
+def test_rule_21_a_session_ends_past_the_session_gap_and_not_at_it() -> None:
     assert not only(order(), watermark=END + 30 * MINUTE).terminal
     assert only(order(), watermark=END + 30 * MINUTE + 1).terminal
 
 
-def test_a_claim_ends_a_session_past_its_grace_and_not_at_it() -> None:
+def test_rule_21_a_claim_ends_a_session_past_its_grace_and_not_at_it() -> None:
     claimed = order(claim="completed")
     assert not only(claimed, watermark=END + 10 * MINUTE).terminal
     assert only(claimed, watermark=END + 10 * MINUTE + 1).terminal_reason == "completed"
 
 
-def test_an_escalation_goes_before_a_failed_claim() -> None:
+def test_rule_21_an_escalation_goes_before_a_failed_claim() -> None:
     person = span(1, 104, END, END, "tool", 100, tool="escalate_to_human")
     assert only([*order(claim="failed"), person]).terminal_reason == "escalated"
 
@@ -87,7 +87,7 @@ def test_a_refused_session_is_in_no_denominator() -> None:
     assert pipeline.rates()["", "attribution"] == (1, 1)
 
 
-def test_a_retried_call_counts_once_and_as_its_last_attempt() -> None:
+def test_rule_22_a_retried_call_counts_once_and_as_its_last_attempt() -> None:
     tries = [
         span(1, 104 + index, T0 + index, T0 + index, "tool", 100, tool="lookup", call_id="1", failed=not index)
         for index in range(2)
@@ -228,21 +228,21 @@ def test_different_issues_do_not_reopen() -> None:
     assert not judged(spans)[0].reopened
 
 
-def test_a_hand_off_within_a_hand_off_to_a_person_is_one() -> None:
+def test_rule_20_a_hand_off_within_a_hand_off_to_a_person_is_one() -> None:
     tool = span(1, 104, END, END, "tool", 100, tool="escalate_to_human", failed=True)
     inner = span(1, 105, END, END, "handoff", 104, handoff_target="care_human")
     verdict = only([*order(), tool, inner])
     assert (verdict.escalated, verdict.handoff_attempted) == (False, True)
 
 
-def test_a_copy_of_a_span_counts_once() -> None:
+def test_rule_01_a_copy_of_a_span_counts_once() -> None:
     spans = order()
     pipeline = run([*spans, *spans])
     assert pipeline.rates()["", "tool_success"] == (1, 1)
     assert pipeline.dropped() == len(spans)
 
 
-def test_an_id_that_comes_later_moves_the_trace_and_its_outcomes() -> None:
+def test_rule_05_an_id_that_comes_later_moves_the_trace_and_its_outcomes() -> None:
     told = [outcome("e", END + 30 * MINUTE, "escalation", data={"state": "accepted"}, trace_id=trace_id(1))]
     late = span(1, 109, END + HOUR, END + HOUR, "step", 100, id="c")
     assert only([*order(conversation=None), late], told).escalated
