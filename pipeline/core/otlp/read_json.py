@@ -21,6 +21,7 @@ from schemas.span import SpanFlag
 
 ROOTS = ("resourceSpans", "resource_spans", "batches")  # `batches`: as Tempo's API gives traces out
 SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+BESIDE_SCOPES = frozenset({"resource", "schemaUrl", "schema_url"})
 STATUS = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
 MAX_NAMED = 3
 MAX_NUMBER = 40  # characters: more than any 64-bit integer needs, and no exponent that fills the memory
@@ -49,7 +50,7 @@ def read_json(value: bytes) -> Reading:
     """Raises: NotOtlp, if it is no export request of spans; ValueError or RecursionError, if it is no JSON at all."""
     document = parse(value)
     if isinstance(document, dict):
-        root = _first(document, ROOTS)
+        root = first_of(document, ROOTS)
         if root is None:
             if not document:
                 return Reading()
@@ -62,14 +63,15 @@ def read_json(value: bytes) -> Reading:
     for part in document:
         if not isinstance(part, dict):
             raise NotOtlp("JSON, but its resource spans are no objects")
+        require_scopes(part, SCOPES)
         resource = wire.Resource()
         given = part.get("resource")
-        held = _items(given.get("attributes")) if isinstance(given, dict) else []
-        flags = _attributes(held, resource.attributes, "resource attribute", "", reading)
+        held = items_in(given.get("attributes")) if isinstance(given, dict) else []
+        flags = read_attributes(held, resource.attributes, "resource attribute", "", reading)
         encoded = resource.SerializeToString(deterministic=True)
-        for scope in _items(_first(part, SCOPES)):
-            name = _scope(scope)
-            for span in _items(scope.get("spans") if isinstance(scope, dict) else None):
+        for scope in items_in(first_of(part, SCOPES)):
+            name = scope_name(scope)
+            for span in items_in(scope.get("spans") if isinstance(scope, dict) else None):
                 if not isinstance(span, dict):
                     reading.troubles.append(Trouble("span", "not_otlp", "a span is no JSON object"))
                     continue
@@ -78,31 +80,38 @@ def read_json(value: bytes) -> Reading:
     return reading
 
 
-def _scope(scope: Any) -> str:
+def require_scopes(part: dict[str, Any], names: tuple[str, ...]) -> None:
+    """A bare array names no signal: what it holds must."""
+    others = [key for key in part if key not in BESIDE_SCOPES]
+    if others and part.keys().isdisjoint(names):
+        raise NotOtlp(f"JSON without {names[0]}; it has {', '.join(key_in_words(key) for key in others[:MAX_NAMED])}")
+
+
+def scope_name(scope: Any) -> str:
     """The name of an instrumentation; empty where there is none."""
-    held = _first(scope, ("scope", "instrumentationLibrary")) if isinstance(scope, dict) else None
+    held = first_of(scope, ("scope", "instrumentationLibrary")) if isinstance(scope, dict) else None
     name = held.get("name") if isinstance(held, dict) else None
     return name if isinstance(name, str) else ""
 
 
-def _first(document: dict[str, Any], names: tuple[str, ...]) -> Any:
+def first_of(document: dict[str, Any], names: tuple[str, ...]) -> Any:
     return next((document[name] for name in names if document.get(name) is not None), None)
 
 
-def _items(value: Any) -> list[Any]:
+def items_in(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
 def _span(span: dict[str, Any], reading: Reading) -> tuple[Any, int]:
     message = wire.Span(
-        trace_id=_id(span, ("traceId", "trace_id"), TRACE_BYTES, reading),
-        span_id=_id(span, ("spanId", "span_id"), SPAN_BYTES, reading),
-        parent_span_id=_id(span, ("parentSpanId", "parent_span_id"), SPAN_BYTES, reading),
-        start_time_unix_nano=_time(_first(span, ("startTimeUnixNano", "start_time_unix_nano")), reading),
-        end_time_unix_nano=_time(_first(span, ("endTimeUnixNano", "end_time_unix_nano")), reading),
+        trace_id=read_id(span, ("traceId", "trace_id"), TRACE_BYTES, reading),
+        span_id=read_id(span, ("spanId", "span_id"), SPAN_BYTES, reading),
+        parent_span_id=read_id(span, ("parentSpanId", "parent_span_id"), SPAN_BYTES, reading),
+        start_time_unix_nano=read_time(first_of(span, ("startTimeUnixNano", "start_time_unix_nano")), reading),
+        end_time_unix_nano=read_time(first_of(span, ("endTimeUnixNano", "end_time_unix_nano")), reading),
     )
     trace = message.trace_id.hex()
-    flags = _attributes(_items(span.get("attributes")), message.attributes, "attribute", trace, reading)
+    flags = read_attributes(items_in(span.get("attributes")), message.attributes, "attribute", trace, reading)
     name = span.get("name")
     flags |= _text(name, "the span's name", trace, reading)
     message.name = name.encode("utf-8", "replace") if isinstance(name, str) else b""
@@ -116,25 +125,27 @@ def _span(span: dict[str, Any], reading: Reading) -> tuple[Any, int]:
         message.status = wire.Status(
             code=number if number in STATUS.values() else 0, message=encoded
         ).SerializeToString()
-    for event in _items(span.get("events")):
+    for event in items_in(span.get("events")):
         if isinstance(event, dict):
             called = event.get("name")
             held = wire.Event(
                 name=called.encode("utf-8", "replace") if isinstance(called, str) else b"",
-                time_unix_nano=_time(_first(event, ("timeUnixNano", "time_unix_nano")), reading),
+                time_unix_nano=read_time(first_of(event, ("timeUnixNano", "time_unix_nano")), reading),
             )
-            flags |= _attributes(_items(event.get("attributes")), held.attributes, "event attribute", trace, reading)
+            flags |= read_attributes(
+                items_in(event.get("attributes")), held.attributes, "event attribute", trace, reading
+            )
             message.events.append(held.SerializeToString())
-    for link in _items(span.get("links")):
+    for link in items_in(span.get("links")):
         if isinstance(link, dict):
-            linked = wire.Link(trace_id=_id(link, ("traceId", "trace_id"), TRACE_BYTES, reading))
+            linked = wire.Link(trace_id=read_id(link, ("traceId", "trace_id"), TRACE_BYTES, reading))
             message.links.append(linked.SerializeToString())
     return message, flags
 
 
-def _id(document: dict[str, Any], names: tuple[str, ...], size: int, reading: Reading) -> bytes:
+def read_id(document: dict[str, Any], names: tuple[str, ...], size: int, reading: Reading) -> bytes:
     """The id, or one byte where there is something that is none, so that it is not taken for a missing one."""
-    raw, encoding = from_text(_first(document, names), size)
+    raw, encoding = from_text(first_of(document, names), size)
     if encoding == "bad":
         return b"\0"
     if encoding:
@@ -158,7 +169,7 @@ def _whole(value: Any) -> int | None:
     return None
 
 
-def _time(value: Any, reading: Reading) -> int:
+def read_time(value: Any, reading: Reading) -> int:
     number = 0 if value is None else _whole(value)
     if number is None or not 0 <= number <= MAX_UINT64:
         reading.notes["bad_time"] += 1
@@ -166,7 +177,7 @@ def _time(value: Any, reading: Reading) -> int:
     return number
 
 
-def _attributes(pairs: list[Any], into: Any, what: str, trace: str, reading: Reading) -> int:
+def read_attributes(pairs: list[Any], into: Any, what: str, trace: str, reading: Reading) -> int:
     flags = 0
     for pair in pairs:
         key = pair.get("key") if isinstance(pair, dict) else None
@@ -174,7 +185,7 @@ def _attributes(pairs: list[Any], into: Any, what: str, trace: str, reading: Rea
             reading.troubles.append(Trouble("attribute", "bad_attribute", f"{what} without a key", trace))
             continue
         try:
-            value = _any(pair.get("value"), reading)
+            value = any_value(pair.get("value"), reading)
             raw = write_value(value)
         except (ValueError, TypeError, OverflowError, RecursionError):
             detail = f"{what} {key_in_words(key)}: its value cannot be read"
@@ -189,7 +200,7 @@ def _attributes(pairs: list[Any], into: Any, what: str, trace: str, reading: Rea
     return flags
 
 
-def _any(value: Any, reading: Reading) -> Any:
+def any_value(value: Any, reading: Reading) -> Any:
     """An `AnyValue` object. Of several value fields the first of this order holds, counted."""
     if value is None:
         return None
@@ -227,13 +238,15 @@ def _double(value: Any, _: Reading) -> float:
 
 
 def _array(value: Any, reading: Reading) -> list[Any]:
-    return [_any(item, reading) for item in _items(value.get("values"))] if isinstance(value, dict) else _raise()
+    return [any_value(item, reading) for item in items_in(value.get("values"))] if isinstance(value, dict) else _raise()
 
 
 def _kvlist(value: Any, reading: Reading) -> dict[str, Any]:
-    pairs = _items(value.get("values")) if isinstance(value, dict) else []
+    pairs = items_in(value.get("values")) if isinstance(value, dict) else []
     return {
-        str(pair["key"]): _any(pair.get("value"), reading) for pair in pairs if isinstance(pair, dict) and "key" in pair
+        str(pair["key"]): any_value(pair.get("value"), reading)
+        for pair in pairs
+        if isinstance(pair, dict) and "key" in pair
     }
 
 

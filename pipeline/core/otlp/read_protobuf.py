@@ -43,26 +43,28 @@ def _read_tolerantly(value: bytes) -> Reading:
     try:
         nested = wire.Nested.FromString(value)
     except DecodeError as error:
-        raise NotOtlp(f"protobuf cannot be decoded ({_cause(error)})") from None
+        raise NotOtlp(f"protobuf cannot be decoded ({cause_of(error)})") from None
     if not nested.resource_spans:
         raise NotOtlp("the message has no resource spans")
     reading = Reading()
     for part in nested.resource_spans:
-        resource, bad_utf8 = _resource(part.resource, reading)
+        resource, bad_utf8 = read_resource(part.resource, reading)
         for scope in part.scope_spans:
-            name = _scope(scope.scope)
+            name = scope_name(scope.scope)
             for raw in scope.spans:
                 try:
                     loose = wire.LooseSpan.FromString(raw)
                 except DecodeError as error:
-                    reading.troubles.append(Trouble("span", "not_otlp", f"a span cannot be decoded ({_cause(error)})"))
+                    reading.troubles.append(
+                        Trouble("span", "not_otlp", f"a span cannot be decoded ({cause_of(error)})")
+                    )
                     continue
                 span, flags = _span(loose, reading)
                 reading.batches.append(Batch(resource, (span,), flags | bad_utf8, name))
     return reading
 
 
-def _scope(raw: bytes) -> str:
+def scope_name(raw: bytes) -> str:
     """The name of an instrumentation; empty where it cannot be read, as it is a hint and no more."""
     try:
         return str(wire.Scope.FromString(raw).name.decode("utf-8", "replace"))
@@ -70,18 +72,18 @@ def _scope(raw: bytes) -> str:
         return ""
 
 
-def _cause(error: Exception) -> str:
+def cause_of(error: Exception) -> str:
     return str(error).split(": ")[-1][:100]
 
 
-def _resource(raw: bytes, reading: Reading) -> tuple[bytes, int]:
+def read_resource(raw: bytes, reading: Reading) -> tuple[bytes, int]:
     try:
         loose = wire.LooseAttributes.FromString(raw)
     except DecodeError:
         reading.troubles.append(Trouble("attribute", "bad_attribute", "a resource cannot be decoded"))
         return b"", 0
     resource = wire.Resource()
-    flags = _attributes(loose.attributes, resource.attributes, "resource attribute", "", reading)
+    flags = read_attributes(loose.attributes, resource.attributes, "resource attribute", "", reading)
     return resource.SerializeToString(deterministic=True), flags
 
 
@@ -96,7 +98,7 @@ def _span(loose: Any, reading: Reading) -> tuple[Any, int]:
         end_time_unix_nano=loose.end_time_unix_nano,
         status=loose.status,
     )
-    flags = _attributes(loose.attributes, span.attributes, "attribute", trace, reading)
+    flags = read_attributes(loose.attributes, span.attributes, "attribute", trace, reading)
     flags |= _text(loose.name, "the span's name", trace, reading)
     for raw in loose.links:
         try:
@@ -114,7 +116,7 @@ def _span(loose: Any, reading: Reading) -> tuple[Any, int]:
             continue
         event.name, event.time_unix_nano = loose_event.name, loose_event.time_unix_nano
         flags |= _text(loose_event.name, "an event's name", trace, reading)
-        flags |= _attributes(loose_event.attributes, event.attributes, "event attribute", trace, reading)
+        flags |= read_attributes(loose_event.attributes, event.attributes, "event attribute", trace, reading)
         span.events.append(event.SerializeToString())
     try:
         flags |= _text(wire.Status.FromString(loose.status).message, "the status message", trace, reading)
@@ -124,7 +126,7 @@ def _span(loose: Any, reading: Reading) -> tuple[Any, int]:
     return span, flags
 
 
-def _attributes(pairs: Any, into: Any, what: str, trace: str, reading: Reading) -> int:
+def read_attributes(pairs: Any, into: Any, what: str, trace: str, reading: Reading) -> int:
     """Fill the map `into`; repaired where the text is bad, left out where the value is unreadable."""
     flags = 0
     for pair in pairs:

@@ -1,4 +1,4 @@
-"""What reading a record yields: spans in their wire form, and what in it could not be read.
+"""What reading a record yields: spans or log records in their wire form, and what in it could not be read.
 
 The rule this file keeps: one bad part never takes the good ones with it.
 """
@@ -22,7 +22,7 @@ class Trouble:
     """A part that goes to the dead-letter topic.
 
     Args:
-        part: what was lost: a `span`, an `attribute`.
+        part: what was lost: a `span`, a `log`, an `attribute`.
         trace_id: hex, where known.
     """
 
@@ -34,7 +34,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Spans of one resource and scope.
+    """Spans, or log records, of one resource and scope.
 
     Args:
         resource: encoded `Resource`.
@@ -51,9 +51,14 @@ class Batch:
 
 @dataclass(slots=True)
 class Reading:
+    """Args:
+    others: log records that are not read, as their events are none of those asked for.
+    """
+
     batches: list[Batch] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
+    others: int = 0
 
 
 def key_in_words(key: bytes | str) -> str:

@@ -143,6 +143,14 @@ def flat(value: Any) -> Value:
     return canonical_json(value).decode()
 
 
+def argument_text(value: Any) -> str:
+    """An argument's value in one spelling, numbers and text being one: `5`, `"5"` and `5.0` are the same."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = value.strip() if isinstance(value, str) else canonical_json(value).decode()
+    return text.encode("utf-8", "replace").decode()
+
+
 def canonical_json(value: Any) -> bytes:
     """RFC 8785. What it has no form for (integers beyond 2**53, NaN, infinities) becomes text, losing nothing."""
     return rfc8785.dumps(_representable(value))

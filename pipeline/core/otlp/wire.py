@@ -6,6 +6,7 @@ undecoded value, which the parser builds in C.
 
 Two readings of one format: `Request` is fast and takes a request as a whole; `Nested` leaves resources and spans as
 bytes, so that one that is broken fails alone, and `LooseSpan` has no text at all, so that no bad UTF-8 can fail it.
+A request of log records has the frame of one of spans, so `Nested` reads it, too.
 """
 
 from __future__ import annotations
@@ -84,6 +85,24 @@ _SCHEMAS: dict[str, list[tuple[str, int, str, bool]]] = {
         ("links", 13, "bytes", True),
         ("status", 15, "bytes", False),
     ],
+    "Log": [
+        ("time_unix_nano", 1, "fixed64", False),
+        ("body", 5, "bytes", False),
+        ("attributes", 6, _MAP, True),
+        ("trace_id", 9, "bytes", False),
+        ("span_id", 10, "bytes", False),
+        ("observed_time_unix_nano", 11, "fixed64", False),
+        ("event_name", 12, "bytes", False),
+    ],
+    "LooseLog": [
+        ("time_unix_nano", 1, "fixed64", False),
+        ("body", 5, "bytes", False),
+        ("attributes", 6, "LooseKeyValue", True),
+        ("trace_id", 9, "bytes", False),
+        ("span_id", 10, "bytes", False),
+        ("observed_time_unix_nano", 11, "fixed64", False),
+        ("event_name", 12, "bytes", False),
+    ],
     "NestedScope": [("scope", 1, "bytes", False), ("spans", 2, "bytes", True)],
     "NestedResource": [("resource", 1, "bytes", False), ("scope_spans", 2, "NestedScope", True)],
     "Nested": [("resource_spans", 1, "NestedResource", True)],
@@ -137,6 +156,8 @@ Link = _message("Link")
 Status = _message("Status")
 Nested = _message("Nested")
 LooseSpan = _message("LooseSpan")
+Log = _message("Log")
+LooseLog = _message("LooseLog")
 LooseEvent = _message("LooseEvent")
 LooseAttributes = _message("LooseAttributes")
 LooseAny = _message("LooseAny")
