@@ -75,6 +75,7 @@ class Said(msgspec.Struct, array_like=True, frozen=True):
         claim: `trueup.task.outcome` as stated, lower case.
         state: `trueup.state.<name>`, what the agent reports.
         keys: `trueup.correlation.<name>` -> values.
+        subjects: whom it serves, hashed; issues, keys and subjects are sets, each element of an array is a value.
         tripped: None where the span is no guardrail check.
     """
 
@@ -83,7 +84,7 @@ class Said(msgspec.Struct, array_like=True, frozen=True):
     state: dict[str, Value] = {}
     keys: dict[str, tuple[str, ...]] = {}
     issues: tuple[str, ...] = ()
-    subject: str = ""
+    subjects: tuple[str, ...] = ()
     tripped: bool | None = None
     evaluations: tuple[Evaluation, ...] = ()
 

@@ -6,6 +6,7 @@ both are given exactly the same. Times are nanoseconds; `T0` is a whole bucket.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -100,8 +101,8 @@ def arrival(one: OSpan) -> SpanArrival:
         claim=one.claim or "",
         state=dict(one.state),  # type: ignore[arg-type]
         keys=keys,
-        issues=one.issues,
-        subject=one.subject if isinstance(one.subject, str) else "",
+        issues=_texts(one.issues),
+        subjects=_texts((one.subject,) if isinstance(one.subject, str) else one.subject or ()),
         tripped=one.guardrail_tripped,
     )
     slim = Span(
@@ -147,8 +148,12 @@ def arrival(one: OSpan) -> SpanArrival:
     )
 
 
+def _texts(values: Iterable[str | int | float | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for raw in values if (text := plain_id(raw))))
+
+
 def _keys(one: OSpan) -> dict[str, tuple[str, ...]]:
-    found = {name: tuple(text for raw in values if (text := plain_id(raw))) for name, values in one.keys.items()}
+    found = {name: _texts(values) for name, values in one.keys.items()}
     return {name: values for name, values in found.items() if values}
 
 

@@ -219,8 +219,9 @@ class Ingest:
             ids = (trace_id, span_id, parent_id)
             slim = read(span, ids, start, end, flags, tenant, resource, scope, evaluated, notes)
             said = slim.said
-            if said is not None and said.subject and self._hashed is not None:
-                said = replace(said, subject=self._hashed[said.subject.encode("utf-8", "surrogatepass")])
+            if said is not None and said.subjects and self._hashed is not None:
+                hashed = [self._hashed[one.encode("utf-8", "surrogatepass")] for one in said.subjects]
+                said = replace(said, subjects=tuple(hashed))
                 slim = replace(slim, said=said)
             if said is not None and said.evaluations:
                 self._evaluations(at, slim)

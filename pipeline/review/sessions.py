@@ -63,7 +63,7 @@ def sessions_of(conversation: Conversation, session_gap: int) -> SessionSeen | N
     model = [span for span in calls_once(traces) if span.kind is Kind.INFERENCE]
     return SessionSeen(
         session_id=conversation.conversation_id or None,
-        user_id=next((span.said.subject for span in spans if span.said is not None and span.said.subject), None),
+        user_id=next((span.said.subjects[0] for span in spans if span.said is not None and span.said.subjects), None),
         runs=len(runs),
         agents=_agents(spans),
         agent_trail=_trail(traces),

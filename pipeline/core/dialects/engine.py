@@ -268,10 +268,10 @@ def _name(fit: Fit, named: re.Pattern[str], name: bytes, scope: str) -> str:
 
 def _served(found: list[bytes], said: Said | None) -> Said | None:
     """Who is served, unless the span states it in an attribute of our own."""
-    if said is not None and said.subject:
+    if said is not None and said.subjects:
         return said
     subject = next((text for raw in found if (text := normalise_id(read_value(raw)))), "")
-    return msgspec.structs.replace(said or Said(), subject=subject) if subject else said
+    return msgspec.structs.replace(said or Said(), subjects=(subject,)) if subject else said
 
 
 def _finish_in(table: Dialect, events: Any) -> tuple[str, ...]:

@@ -32,7 +32,8 @@ def read_said(
     """
     families: tuple[str, ...] = ()
     issues: tuple[str, ...] = ()
-    claim = subject = ""
+    subjects: tuple[str, ...] = ()
+    claim = ""
     state: dict[str, Value] = {}
     keys: dict[str, tuple[str, ...]] = {}
     for key in own:
@@ -48,16 +49,16 @@ def read_said(
         elif key == ISSUE:
             issues = _ids(value)
         elif key == SUBJECT:
-            subject = next(iter(_ids(value)), "")
+            subjects = _ids(value)
         elif key == CLAIM:
             stated = value.strip().lower() if isinstance(value, str) else ""
             if stated in CLAIMS:
                 claim = stated
             else:
                 notes("unknown_claim")
-    if not (families or claim or state or keys or issues or subject):
+    if not (families or claim or state or keys or issues or subjects):
         return said
-    return Said(families, claim, state, keys, issues, subject, said.tripped if said else None)
+    return Said(families, claim, state, keys, issues, subjects, said.tripped if said else None)
 
 
 def _ids(value: object) -> tuple[str, ...]:

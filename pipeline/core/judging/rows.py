@@ -74,7 +74,7 @@ def verdict_rows(verdict: Verdict, bucket: int, settled: bool) -> Iterable[Row]:
         values[name] = int(values[name])
     for name in ("verified", "confirmed"):
         values[name] = None if values[name] is None else int(values[name])
-    for name in ("agents", "models", "tools", "trace_ids", "flags", "issues"):
+    for name in ("agents", "models", "tools", "trace_ids", "flags", "subjects", "issues"):
         values[name] = list(values[name])
     yield _row("verdicts", values)
     for one in verdict.criteria:

@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS verdicts
     tools             Array(String),
     trace_ids         Array(String)                 COMMENT '32 hex digits each' CODEC(ZSTD(1)),
     flags             Array(LowCardinality(String)),
-    subject           String                        COMMENT 'keyed hash of whom it served',
+    subjects          Array(String)                 COMMENT 'keyed hashes of whom it served',
     issues            Array(String),
     settled           Bool,
     as_of             DateTime64(3, 'UTC')          COMMENT 'the watermark when it was judged',

@@ -21,7 +21,7 @@ T = 1_764_000_000_123_456_789
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("start", "end", "bucket", "as_of", "event_time", "record_time"), T),
     **dict.fromkeys(("passed_at", "deadline", "reopened_at"), 0),
-    **{column: [] for column in ("models", "tools", "issues", "flags")},
+    **{column: [] for column in ("models", "tools", "issues", "subjects", "flags")},
     **dict.fromkeys(("score", "confirmed", "first_numerator", "first_denominator")),
     **dict.fromkeys(("changed", "verdict", "data"), "{}"),
     **dict.fromkeys(("attributed", "verified", "escalated", "handoff_attempted", "reopened"), False),
