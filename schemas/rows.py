@@ -48,7 +48,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         "tools",
         "trace_ids",
         "flags",
-        "subject",
+        "subjects",
         "issues",
         "settled",
         "as_of",
