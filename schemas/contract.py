@@ -16,10 +16,12 @@ def parse_duration(value: Any) -> Any:
     """`24h`, `30 min`, `7d`, `90s`; several parts add up (`1h 30m`).
 
     Raises:
-        ValueError: the text is no duration.
+        ValueError: it is no duration: a number without a unit is none.
     """
-    if not isinstance(value, str):
+    if isinstance(value, timedelta):
         return value
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} has no unit; write 30m, 24h, 7d or 1h 30m")
     text = value.strip()
     parts = _DURATION.findall(text)
     if not parts or _DURATION.sub("", text).strip():
@@ -29,6 +31,10 @@ def parse_duration(value: Any) -> Any:
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]{0,63}$")]
+Named = Annotated[str, Field(min_length=1, max_length=256)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+Stage = Literal["", "planning", "execution", "verification", "policy", "infrastructure"]
+"""Where a task broke, in the words that all contracts share; `infrastructure` is also said by the judge itself."""
 
 
 class _Part(BaseModel):
@@ -40,35 +46,51 @@ class Criterion(_Part):
 
     id: Name
     check: str
-    weight: Annotated[float, Field(gt=0)] = 1.0
+    weight: Positive = 1.0
     required: bool = True
     trust: Literal["any", "independent"] = "any"
     deadline: Duration | None = None
     fails_when: str | None = None
     applies: str | None = None
-    stage: str = ""
+    stage: Stage = ""
     agent: str = ""
 
 
 class SubGoal(_Part):
-    max: Annotated[float, Field(gt=0)]
-    weight: Annotated[float, Field(gt=0)]
+    """A part of goal achievement: the evaluation of that name scores it from 0 to `max`."""
+
+    max: Positive
+    weight: Positive
 
 
 class EscalatedWhen(_Part):
-    tools: list[str] = []
-    handoffs: list[str] = []
+    tools: list[Named] = []
+    handoffs: list[Named] = []
 
 
 class ApprovalWhen(_Part):
-    tools: list[str] = []
+    tools: list[Named] = []
+
+
+class ExpectedCall(_Part):
+    """A tool that the scenario has called; an argument without a value may have any."""
+
+    tool: Named
+    arguments: dict[Named, Any] = {}
+
+
+class ExpectedCalls(_Part):
+    """What a scenario expects; an empty `scenario` stands for those that are not named."""
+
+    scenario: str = ""
+    calls: list[ExpectedCall]
 
 
 class Contract(_Part):
     """The whole file. Field for field as INTERFACES documents it; an unknown field is refused, not ignored."""
 
     family: Name
-    version: Annotated[int, Field(ge=1)]
+    version: Annotated[int, Field(ge=1, lt=2**31, strict=True)]
     effective_from: datetime | None = None
     applies_when: str | None = None
     risk: str = ""
@@ -84,8 +106,8 @@ class Contract(_Part):
     resume_window: Duration | None = None
     wait_window: Duration | None = None
     closing_grace: Duration | None = None
-    targets: dict[str, float] = {}
-    expected_tool_calls: list[Any] = []
+    targets: dict[str, Annotated[float, Field(allow_inf_nan=False, strict=True)]] = {}
+    expected_tool_calls: list[ExpectedCalls] = []
 
     @field_validator("effective_from")
     @classmethod

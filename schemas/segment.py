@@ -20,6 +20,35 @@ class Rate(StrEnum):
     ATTRIBUTION = "attribution"
 
 
+class Measure(StrEnum):
+    """What a mean is taken of, over the eligible sessions that have it."""
+
+    SCORE = "score"
+    GOAL_ACHIEVEMENT = "goal_achievement"
+    COHERENCE = "coherence"
+    FEEDBACK = "feedback"
+    MEMORY = "memory"
+    KNOWLEDGE = "knowledge"
+    TOOL = "tool"
+    PROMPT = "prompt"
+    SYSTEM = "system"
+    TURNS = "turns"
+    TOOL_CALLS = "tool_calls"
+    RETRIES = "retries"
+    TOOL_NAME_PRECISION = "tool_name_precision"
+    TOOL_NAME_RECALL = "tool_name_recall"
+    TOOL_ARGUMENT_PRECISION = "tool_argument_precision"
+    TOOL_ARGUMENT_RECALL = "tool_argument_recall"
+    RELIABILITY = "reliability"
+
+
+LAYERS = (Measure.MEMORY, Measure.KNOWLEDGE, Measure.TOOL, Measure.PROMPT, Measure.SYSTEM)
+"""What an evaluation may be about: the four targets, and the system as a whole."""
+ON_TEN = frozenset({Measure.GOAL_ACHIEVEMENT, Measure.COHERENCE})
+"""Measures on a scale from 0 to 10; counts aside, the others are from 0 to 1."""
+MICRO = 1_000_000
+"""Sums are kept in whole millionths, so that they do not depend on the order of adding."""
+
 GOOD_DOWN = frozenset({Rate.REOPEN, Rate.ESCALATION})
 WINDOWS: dict[str, int] = {"1h": 3600, "6h": 6 * 3600, "24h": 24 * 3600, "7d": 7 * 24 * 3600}
 

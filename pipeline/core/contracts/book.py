@@ -7,11 +7,14 @@ whose `applies_when` holds (13).
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from fractions import Fraction
+from hashlib import sha256
 from typing import Any
 
+from pipeline.core.contracts.arguments import expected_value
 from pipeline.core.contracts.expressions import Expression, Truth
 from pipeline.core.timeline import HOUR, TimeRules, from_datetime, nanoseconds
 from schemas.contract import Contract, Criterion
@@ -37,8 +40,30 @@ class CompiledCriterion:
 
 
 @dataclass(frozen=True, slots=True)
+class GoalPart:
+    """A part of goal achievement, as exact fractions: what it says in decimals is what counts."""
+
+    name: str
+    most: Fraction
+    weight: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTool:
+    """A call that a scenario expects; an argument whose value is None may have any."""
+
+    tool: str
+    arguments: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledContract:
-    """A contract ready to judge by. Windows in ns; `horizon` is H of RULES.md 38."""
+    """A contract ready to judge by. Windows in ns; `horizon` is H of RULES.md 38.
+
+    Args:
+        expected: scenario -> the calls that it expects; under `""` those of scenarios that are not named.
+        digest: of what the contract says; a version has one, for ever.
+    """
 
     family: str
     version: int
@@ -59,10 +84,17 @@ class CompiledContract:
     targets: Mapping[str, float]
     horizon: int
     age_grid: tuple[int, ...]
+    goal: tuple[GoalPart, ...] = ()
+    expected: Mapping[str, tuple[ExpectedTool, ...]] = field(default_factory=dict)
+    digest: str = ""
 
     @property
     def name(self) -> str:
         return f"{self.family}@{self.version}"
+
+    def expected_of(self, scenario: str) -> tuple[ExpectedTool, ...] | None:
+        """The calls that a scenario expects; None where nothing is expected of it, or there is no scenario."""
+        return self.expected.get(scenario, self.expected.get("")) if scenario else None
 
     def is_person(self, tool: str, target: str) -> bool:
         """Whether a tool or hand-off target of these names reaches a person (RULES.md 20)."""
@@ -86,7 +118,20 @@ def compile_criterion(criterion: Criterion) -> CompiledCriterion:
     )
 
 
-def compile_contract(contract: Contract, rules: TimeRules) -> CompiledContract:
+def _expected(contract: Contract) -> dict[str, tuple[ExpectedTool, ...]]:
+    return {
+        one.scenario: tuple(
+            ExpectedTool(
+                call.tool,
+                tuple(sorted((name, expected_value(value)) for name, value in call.arguments.items())),
+            )
+            for call in one.calls
+        )
+        for one in contract.expected_tool_calls
+    }
+
+
+def compile_contract(contract: Contract, rules: TimeRules, digest: str = "") -> CompiledContract:
     """Compile; what the contract does not say comes from `rules`.
 
     Raises:
@@ -124,11 +169,17 @@ def compile_contract(contract: Contract, rules: TimeRules) -> CompiledContract:
         targets=dict(contract.targets),
         horizon=horizon,
         age_grid=tuple(sorted(grid | set(deadlines) | {reopen_window})),
+        goal=tuple(
+            GoalPart(name, Fraction(str(part.max)), Fraction(str(part.weight)))
+            for name, part in contract.goal_achievement.items()
+        ),
+        expected=_expected(contract),
+        digest=digest,
     )
 
 
 class ContractBook:
-    """All contracts, by family and time.
+    """All contracts, by family and time. Versions are added and never changed or taken away.
 
     Raises:
         ValueError: two versions of a family share a number or a moment.
@@ -138,18 +189,35 @@ class ContractBook:
         self._by_family: dict[str, list[CompiledContract]] = {}
         self._by_name: dict[str, CompiledContract] = {}
         for contract in contracts:
-            self._by_family.setdefault(contract.family, []).append(contract)
-            if contract.name in self._by_name:
-                raise ValueError(f"two contracts are {contract.name}")
-            self._by_name[contract.name] = contract
-        for family, versions in self._by_family.items():
-            versions.sort(key=lambda one: one.effective_from)
-            moments = [one.effective_from for one in versions]
-            if len(set(moments)) != len(moments):
-                raise ValueError(f"two versions of {family} take effect at the same time")
+            self.add(contract)
 
-    def __iter__(self) -> Any:
+    def add(self, contract: CompiledContract) -> bool:
+        """Take a version in; whether it is news.
+
+        Raises:
+            ValueError: the version is there with another content, or another version has its moment.
+        """
+        known = self._by_name.get(contract.name)
+        if known is not None:
+            if known.digest != contract.digest or not contract.digest:
+                raise ValueError(f"two contracts are {contract.name}")
+            return False
+        versions = self._by_family.setdefault(contract.family, [])
+        if any(one.effective_from == contract.effective_from for one in versions):
+            raise ValueError(f"two versions of {contract.family} take effect at the same time")
+        self._by_name[contract.name] = contract
+        versions.append(contract)
+        versions.sort(key=lambda one: one.effective_from)
+        return True
+
+    def __iter__(self) -> Iterator[CompiledContract]:
         return iter(self._by_name.values())
+
+    @property
+    def digest(self) -> bytes:
+        """Of all contracts: what judged by equal digests was judged alike."""
+        names = sorted(f"{one.name} {one.digest}" for one in self._by_name.values())
+        return sha256("\n".join(names).encode()).digest()
 
     @property
     def derives(self) -> bool:

@@ -1,19 +1,21 @@
 """CEL expressions of contracts, and what a missing field makes of them (RULES.md 23, 25).
 
 A missing field is unknown: `&&` and `||` absorb it as CEL absorbs errors, and what stays unknown is not true. An
-expression that raises for another reason is `RAISED`, never a guess.
+expression that raises for another reason is `RAISED`, never a guess. What an expression may cost is bounded by its
+text (`scan.py`) and by what it is given: over more than that it raises, the same in every worker and every replay,
+since no clock is asked.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
 import cel
 
-VARIABLES = frozenset({"state", "evidence", "tools", "resource", "session"})
+from pipeline.core.contracts.scan import BadExpression, scan
+
 SESSION_FIELDS = frozenset(
     {
         "agents",
@@ -29,12 +31,11 @@ SESSION_FIELDS = frozenset(
         "claimed",
     }
 )
-_STRING = re.compile(r"""r?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
-_FIELD = re.compile(
-    r"""(?<![\w.])(state|evidence|tools|resource|session)\s*(?:\.\s*([A-Za-z_]\w*)|\[\s*(\x00\d+\x00)\s*\])"""
-)
-_NAME = re.compile(r"(?<![\w.])(state|evidence|tools|resource|session)\b")
 ZERO_CALLS = {"calls": 0, "ok": 0, "failed": 0}
+MAX_STEPS = 100_000
+"""Steps of loops over what is given; about a quarter of a second."""
+MAX_TEXT = 10_000
+"""Characters of a text that patterns and additions may be given."""
 
 
 class Truth(Enum):
@@ -50,26 +51,21 @@ class Expression:
     Args:
         source: CEL text.
     Raises:
-        ValueError: it does not parse.
+        ValueError: it does not parse, is too large, or does not name literally what it reads.
     """
 
-    __slots__ = ("_program", "fields", "source", "variables")
+    __slots__ = ("_program", "_scan", "_weighs", "fields", "source", "variables")
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self._program = cel.compile(source)
-        strings: list[str] = []
-
-        def keep(match: re.Match[str]) -> str:
-            strings.append(match[0].lstrip("r")[1:-1])
-            return f"\0{len(strings) - 1}\0"
-
-        bare = _STRING.sub(keep, source)
-        self.variables = frozenset(_NAME.findall(bare))
-        fields: dict[str, set[str]] = {}
-        for variable, dotted, indexed in _FIELD.findall(bare):
-            fields.setdefault(variable, set()).add(dotted or strings[int(indexed.strip("\0"))])
-        self.fields: dict[str, frozenset[str]] = {name: frozenset(found) for name, found in fields.items()}
+        self._scan = scan(source)
+        try:
+            self._program = cel.compile(source)
+        except ValueError as error:
+            raise BadExpression(f"is no CEL: {_parser_says(str(error))}") from error
+        self.fields: dict[str, frozenset[str]] = {name: frozenset(found) for name, found in self._scan.fields.items()}
+        self.variables = frozenset(self.fields)
+        self._weighs = bool(self._scan.loops or self._scan.adds or self._scan.matches)
 
     def reads(self, variable: str) -> frozenset[str]:
         """The fields of `variable` that the expression names."""
@@ -77,12 +73,8 @@ class Expression:
 
     def holds(self, values: Mapping[str, Any]) -> Truth:
         """Evaluate; tools that were never called count as zeros."""
-        read = {name: values[name] for name in self.variables}  # the rest need not be turned into CEL values
-        named = self.reads("tools")
-        if named and not named <= read["tools"].keys():
-            read["tools"] = {**dict.fromkeys(named, ZERO_CALLS), **read["tools"]}
         try:
-            answer = self._program.execute(read)
+            answer = self.value(values)
         except KeyError:
             return Truth.UNKNOWN
         except (ValueError, TypeError, ArithmeticError, RuntimeError, LookupError):
@@ -91,5 +83,53 @@ class Expression:
             return Truth.TRUE
         return Truth.FALSE if answer is False else Truth.RAISED
 
+    def value(self, values: Mapping[str, Any]) -> Any:
+        """What the expression comes to.
+
+        Raises:
+            KeyError: something that it needs is missing.
+            Exception: it raises, or is given more than it may be.
+        """
+        read = {name: values[name] for name in self.variables}  # the rest need not be turned into CEL values
+        named = self.reads("tools")
+        if named and not named <= read["tools"].keys():
+            read["tools"] = {**dict.fromkeys(named, ZERO_CALLS), **read["tools"]}
+        if self._weighs:
+            self._weigh(read)
+        return self._program.execute(read)
+
+    def _weigh(self, read: Mapping[str, Any]) -> None:
+        """
+        Raises:
+            OverflowError: what is given is too much for what the expression does with it.
+        """
+        given = [read[name].get(one) for name, names in self.fields.items() for one in names]
+        longest, items = _sizes(given)
+        items = max(items, self._scan.literals)
+        if longest > MAX_TEXT:
+            raise OverflowError(f"a text of {longest} characters")
+        steps: int = items ** (self._scan.loops + self._scan.collects) if self._scan.loops else 0
+        if self._scan.loops and (self._scan.adds or self._scan.matches or self._scan.collects):
+            steps *= 1 + longest // 100
+        if steps > MAX_STEPS:
+            raise OverflowError(f"{steps} steps")
+
     def __repr__(self) -> str:
         return f"Expression({self.source!r})"
+
+
+def _sizes(given: Iterable[Any]) -> tuple[int, int]:
+    """The longest text and the longest list among values and their items."""
+    longest = items = 0
+    for value in given:
+        if isinstance(value, str):
+            longest = max(longest, len(value))
+        elif isinstance(value, list):
+            items = max(items, len(value))
+            longest = max([longest, *(len(one) for one in value if isinstance(one, str))])
+    return longest, items
+
+
+def _parser_says(text: str) -> str:
+    """The parser's own words, without the picture of where it stood."""
+    return " ".join(text.split("ERROR: ", 1)[-1].split("\n", 1)[0].split())

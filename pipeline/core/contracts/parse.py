@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
 from pipeline.core.contracts.book import CompiledContract, ContractBook, compile_contract
-from pipeline.core.contracts.expressions import SESSION_FIELDS, Expression
+from pipeline.core.contracts.checks import complaints
 from pipeline.core.timeline import TimeRules
 from schemas.contract import Contract
 
-LATE_FIELDS = frozenset({"claimed", "turns", "handoffs"})
+MAX_BYTES, MAX_NODES = 262_144, 20_000
+"""Of a file; of what it says once its aliases are written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +28,31 @@ class Problem:
     line: int
     field: str
     text: str
+    remedy: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.field}: {self.text}"
+        return f"{self.file}:{self.line}: {self.field}: {self.text}{f'; {self.remedy}' if self.remedy else ''}"
 
 
 class ContractError(ValueError):
     """Contracts that cannot be used; `problems` says why."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("; ".join(map(str, problems)))
-        self.problems = problems
+        self.problems = list(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class ContractFile:
+    """A contract as it stands in a file: `lines` says where each field does."""
+
+    file: str
+    text: str
+    lines: Mapping[str, int]
+    contract: CompiledContract
+
+    def problem(self, field: str, text: str, remedy: str) -> Problem:
+        return Problem(self.file, self.lines.get(field, 1), field, text, remedy)
 
 
 def load(files: Iterable[tuple[str, str]], rules: TimeRules) -> ContractBook:
@@ -44,91 +61,167 @@ def load(files: Iterable[tuple[str, str]], rules: TimeRules) -> ContractBook:
     Raises:
         ContractError: with every problem of every file.
     """
-    problems: list[Problem] = []
-    contracts: list[CompiledContract] = []
-    for name, text in files:
-        contract = _read(name, text, rules, problems)
-        if contract is not None:
-            contracts.append(contract)
+    found, problems = read_all(files, rules)
     if problems:
         raise ContractError(problems)
-    try:
-        return ContractBook(contracts)
-    except ValueError as error:
-        raise ContractError([Problem("contracts", 0, "version", f"{error}; give each its own")]) from error
+    return ContractBook(one.contract for one in found)
 
 
-def _read(name: str, text: str, rules: TimeRules, problems: list[Problem]) -> CompiledContract | None:
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problems.append(
-            Problem(name, mark.line + 1 if mark else 0, "file", f"is no YAML: {getattr(error, 'problem', error)}")
-        )
+def read_all(files: Iterable[tuple[str, str]], rules: TimeRules) -> tuple[list[ContractFile], list[Problem]]:
+    """The files that can be used, each by itself and beside the others, and what is wrong with the rest."""
+    found: list[ContractFile] = []
+    problems: list[Problem] = []
+    for name, text in files:
+        try:
+            one = read(name, text, rules)
+        except ContractError as error:
+            problems += error.problems
+            continue
+        clash = next((said for other in found if (said := clashes(one, other.contract, other.file))), None)
+        if clash is None:
+            found.append(one)
+        else:
+            problems.append(clash)
+    return found, problems
+
+
+def clashes(one: ContractFile, other: CompiledContract, where: str) -> Problem | None:
+    """Why a file cannot stand beside another contract: a version of a family has one content and one moment."""
+    if one.contract.family != other.family:
         return None
-    if not isinstance(data, dict):
-        problems.append(Problem(name, 1, "file", "must be a mapping with family, version and criteria"))
-        return None
+    if one.contract.version == other.version:
+        if one.contract.digest == other.digest:
+            text = f"{other.name} is in {where} already, with the same content"
+            return one.problem("version", text, "remove one of the two files")
+        text = f"{other.name} has another content in {where}"
+        return one.problem("version", text, "a version never changes: give this one a number of its own")
+    if one.contract.effective_from == other.effective_from:
+        field = "effective_from" if "effective_from" in one.lines else "version"
+        text = f"takes effect at the same moment as {other.name} in {where}"
+        return one.problem(field, text, "give it an effective_from of its own")
+    return None
+
+
+def read(name: str, text: str, rules: TimeRules) -> ContractFile:
+    """One contract.
+
+    Raises:
+        ContractError: with every problem of the file.
+    """
+    node, data = _yaml(name, text)
     try:
         contract = Contract.model_validate(data)
     except ValidationError as error:
-        for one in error.errors():
-            path = one["loc"]
-            problems.append(Problem(name, _line(node, path), ".".join(map(str, path)) or "file", str(one["msg"])))
-        return None
-    before = len(problems)
-    _check_expressions(name, contract, node, problems)
-    return compile_contract(contract, rules) if len(problems) == before else None
+        raise ContractError([_grammar(name, node, dict(one)) for one in error.errors()]) from error
+    wrong = [Problem(name, line_of(node, at), _dotted(at), said, do) for at, said, do in complaints(contract, rules)]
+    if wrong:
+        raise ContractError(wrong)
+    lines = {str(key.value): key.start_mark.line + 1 for key, _ in node.value}
+    return ContractFile(name, text, lines, compile_contract(contract, rules, digest_of(contract)))
 
 
-def _check_expressions(name: str, contract: Contract, node: Any, problems: list[Problem]) -> None:
-    def check(path: tuple[Any, ...], source: str | None, banned: frozenset[str], late: bool) -> Expression | None:
-        if source is None:
-            return None
-        field = ".".join(map(str, path))
-        try:
-            expression = Expression(source)
-        except ValueError as error:
-            problems.append(Problem(name, _line(node, path), field, f"is no CEL: {error}"))
-            return None
-        for variable in sorted(expression.variables & banned):
-            problems.append(Problem(name, _line(node, path), field, f"may not read `{variable}` here"))
-        unknown = expression.reads("session") - SESSION_FIELDS
-        if unknown:
-            known = ", ".join(sorted(SESSION_FIELDS))
-            problems.append(
-                Problem(name, _line(node, path), field, f"session has no {', '.join(sorted(unknown))}; it has {known}")
-            )
-        if not late and expression.reads("session") & LATE_FIELDS:
-            text = "session.claimed, .turns and .handoffs may be read by check, fails_when and applies alone"
-            problems.append(Problem(name, _line(node, path), field, text))
-        return expression
-
-    evidence = frozenset({"evidence"})
-    check(("applies_when",), contract.applies_when, evidence, late=False)
-    check(("claimed_when",), contract.claimed_when, evidence, late=False)
-    check(("refused_when",), contract.refused_when, evidence | {"state"}, late=False)
-    check(("invalid_when",), contract.invalid_when, evidence | {"state"}, late=False)
-    for index, criterion in enumerate(contract.criteria):
-        others = (
-            frozenset({"state", "tools", "resource", "session"}) if criterion.trust == "independent" else frozenset()
-        )
-        at = ("criteria", index)
-        compiled = [
-            check((*at, "check"), criterion.check, others, late=True),
-            check((*at, "fails_when"), criterion.fails_when, others, late=True),
-        ]
-        check((*at, "applies"), criterion.applies, evidence, late=True)
-        if criterion.deadline is None and any(one is not None and "evidence" in one.variables for one in compiled):
-            text = "reads evidence, so it needs a deadline, such as `deadline: 24h`"
-            problems.append(Problem(name, _line(node, (*at, "check")), ".".join(map(str, (*at, "check"))), text))
+def digest_of(contract: Contract) -> str:
+    """What a contract says, as a hash: how its file spells it, comments and defaults written out do not matter."""
+    said = contract.model_dump(mode="json", exclude_defaults=True)
+    return sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _line(node: Any, path: tuple[Any, ...]) -> int:
+def _yaml(name: str, text: str) -> tuple[Any, dict[str, Any]]:
+    """
+    Raises:
+        ContractError: it is no YAML, or no mapping, or says something twice.
+    """
+
+    def refuse(line: int, said: str, remedy: str) -> ContractError:
+        return ContractError([Problem(name, line, "file", said, remedy)])
+
+    if len(text) > MAX_BYTES:
+        raise refuse(1, f"is larger than {MAX_BYTES} characters", "one file holds one version of one family")
+    try:
+        nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+        if len(nodes) > 1:
+            raise refuse(nodes[1].start_mark.line, "holds several documents", "write one contract to a file")
+        if not nodes or not isinstance(nodes[0], yaml.MappingNode):
+            raise refuse(1, "must be a mapping with family, version and criteria", "see docs/contracts.md")
+        if _count(nodes[0], set()) > MAX_NODES:
+            raise refuse(1, "becomes too large once its aliases are written out", "write it without aliases")
+        for key in _doubled(nodes[0]):
+            said = f"says `{key.value}` twice"
+            problem = Problem(name, key.start_mark.line + 1, str(key.value), said, "keep one of the two")
+            raise ContractError([problem])
+        return nodes[0], yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        said = f"is no YAML: {getattr(error, 'problem', None) or type(error).__name__}"
+        raise refuse(mark.line + 1 if mark else 1, said, "mind indentation, colons and quotes") from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, ContractError):
+            raise
+        raise refuse(1, f"cannot be read: {error}", "mind dates and nesting") from error
+
+
+def _count(node: Any, above: set[int]) -> int:
+    """Nodes of a tree with aliases written out; a circle, or more than are allowed, counts as too many."""
+    if id(node) in above:
+        return MAX_NODES + 1
+    parts = _parts(node)
+    total = 1
+    for part in parts:
+        total += _count(part, above | {id(node)})
+        if total > MAX_NODES:
+            break
+    return total
+
+
+def _parts(node: Any) -> list[Any]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _doubled(node: Any) -> Iterator[Any]:
+    """Keys that a mapping has twice, of which YAML would silently take the last."""
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if str(key.value) in seen:
+                yield key
+            seen.add(str(key.value))
+    for part in _parts(node):
+        yield from _doubled(part)
+
+
+def _grammar(name: str, node: Any, error: Mapping[str, Any]) -> Problem:
+    at, kind = tuple(error["loc"]), error["type"]
+    text = str(error["msg"]).removeprefix("Value error, ")
+    text, _, remedy = text.partition("; ")
+    if kind == "extra_forbidden":
+        text, remedy = "there is no such field", f"there are {', '.join(_fields_beside(at))}"
+    elif kind == "missing":
+        text, remedy = "is missing", "give it"
+    elif kind == "string_type":
+        remedy = "put it in quotes"
+    return Problem(name, line_of(node, at), _dotted(at), text[:1].lower() + text[1:], remedy or "see docs/contracts.md")
+
+
+def _fields_beside(at: tuple[Any, ...]) -> list[str]:
+    """The fields of the part of a contract in which `at` stands."""
+    model: Any = Contract
+    for part in at[:-1]:
+        if isinstance(part, str) and hasattr(model, "model_fields") and part in model.model_fields:
+            model = model.model_fields[part].annotation
+        while getattr(model, "__args__", None):
+            model = model.__args__[-1]
+    return sorted(getattr(model, "model_fields", Contract.model_fields))
+
+
+def _dotted(path: tuple[Any, ...]) -> str:
+    return ".".join(map(str, path)) or "file"
+
+
+def line_of(node: Any, path: tuple[Any, ...]) -> int:
     """The 1-based line where `path` stands in the composed YAML, or that of its nearest parent."""
-    line: int = node.start_mark.line + 1 if node is not None else 0
+    line: int = node.start_mark.line + 1
     for part in path:
         if isinstance(node, yaml.MappingNode):
             found = next(((key, value) for key, value in node.value if key.value == str(part)), None)

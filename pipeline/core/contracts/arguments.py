@@ -1,0 +1,27 @@
+"""Arguments of tool calls, as scenarios expect them and as spans tell them, in one spelling so that they compare."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+MAX_CHARACTERS = 256
+"""Of a value that is kept; of a longer one the beginning is compared."""
+
+
+def argument_text(value: Any) -> str:
+    """An argument's value in one spelling, numbers and text being one: `5`, `"5"` and `5.0` are the same."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = value.strip() if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()[:MAX_CHARACTERS]
+
+
+def expected_value(value: Any) -> str | None:
+    """The value that an argument must have, in that spelling; None where any will do.
+
+    `{order.id}` stands for what a scenario fills in for each trial.
+    """
+    if value is None or (isinstance(value, str) and value.startswith("{") and value.endswith("}")):
+        return None
+    return argument_text(value)
