@@ -7,6 +7,8 @@ from schemas.verdict import Completion, Verdict
 
 def changes(before: Verdict | None, after: Verdict) -> list[str]:
     """What differs between two revisions, most telling first."""
+    if after.deleted:
+        return ["withdrawn: the conversation was cut anew"]
     if before is None:
         if not after.terminal:
             return ["open"]
@@ -15,8 +17,6 @@ def changes(before: Verdict | None, after: Verdict) -> list[str]:
             first.append(f"completion {after.completion.value}")
         return first
     found: list[str] = []
-    if after.deleted:
-        return ["withdrawn: the conversation was cut anew"]
     if before.terminal != after.terminal:
         found.append("judged again" if after.terminal else "activity resumed")
     if before.completion is not after.completion:

@@ -19,10 +19,12 @@ import msgspec
 
 from pipeline.core.effects import Changed, Outbox, Result, Versions
 from pipeline.core.resolving.asking import Asking
+from pipeline.core.resolving.erase import TraceEraser
 from pipeline.core.resolving.leads import Way
 from pipeline.core.resolving.membership import Membership
 from pipeline.core.resolving.state import TraceState, better, head_of
 from pipeline.core.timeline import TimeRules
+from schemas.erasing import Forgotten
 from schemas.span import Answer, Asked, SpanArrival
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -54,10 +56,13 @@ class ResolveStep:
         self._dirty: set[bytes] = set()
         self._gone: set[bytes] = set()
         self._resent: set[bytes] | None = None
+        self._eraser = TraceEraser(partition, partitions, self.outbox, self.versions, self._asking, self.traces)
 
     # -- restoring -----------------------------------------------------------------------------------------------------
 
     def load(self, key: bytes, state: bytes) -> None:
+        if self._eraser.tombstones.load(key, state):
+            return
         if key[:1] == QUESTION:
             tenant, response_id, askers, asked_at = _decode_question(state)
             self._asking.questions[tenant, response_id] = askers
@@ -79,10 +84,14 @@ class ResolveStep:
 
     # -- input ---------------------------------------------------------------------------------------------------------
 
-    def apply(self, records: Sequence[SpanArrival | Asked | Answer]) -> None:
+    def apply(self, records: Sequence[SpanArrival | Asked | Answer | Forgotten]) -> None:
         fresh: dict[bytes, list[bytes]] = {}
         oldest = self.watermark - self.rules.retention
+        orders: list[Forgotten] = []
         for record in records:
+            if isinstance(record, Forgotten):
+                orders.append(record)
+                continue
             if isinstance(record, Asked) and record.response_id:
                 self._take_question(record)
                 continue
@@ -93,6 +102,8 @@ class ResolveStep:
             key = TRACE + record.tenant.encode() + b"\0" + trace_id
             trace = self.traces.get(key)
             if trace is None:
+                if self._eraser.refuses(record):
+                    continue
                 first_end = record.end if isinstance(record, SpanArrival) else 0
                 trace = self.traces[key] = TraceState(record.tenant, trace_id, {}, first_end=first_end, keys=[])
                 trace.last_end = max(self.watermark, record.at if isinstance(record, Asked) else 0)
@@ -106,14 +117,19 @@ class ResolveStep:
             else:
                 self._asking.hear(trace, record)
                 fresh.setdefault(key, [])
+        if orders:
+            self._gone |= self._eraser.forget(orders)
         for key, span_ids in fresh.items():
-            trace = self.traces[key]
+            trace = self.traces.get(key)
+            if trace is None:
+                continue
             if trace.spans and trace.settled is None:
                 self._resolve(key, trace, span_ids)
             self._schedule(key, trace)
             self._dirty.add(key)
 
     def _take_question(self, asked: Asked) -> None:
+        self._eraser.refuses_response(asked)
         key = QUESTION + asked.tenant.encode() + b"\0" + asked.response_id.encode()
         having = self._asking.who_has.get((asked.tenant, asked.response_id), ())
         self._asking.answer_shared(asked, [self.traces[one] for one in sorted(having)])
@@ -159,11 +175,14 @@ class ResolveStep:
         if not own:
             self._asking.ask(trace, again)
         way = trace.leads()
+        target = self._target(trace, way)
+        if self._eraser.takes(key, trace, target):
+            self._gone.add(key)
+            return
         if way != trace.way or trace.start != trace.told_start or again:
             trace.way, trace.told_start = way, trace.start
             self._asking.tell(trace)
         self._count_conflicts(trace, fresh)
-        target = self._target(trace, way)
         if target != trace.conversation or (target and (again or way.end != trace.lead)):
             self._membership.move(trace, target, way, replaying=self._resent is not None)
         elif target:
@@ -177,7 +196,9 @@ class ResolveStep:
             return
         came = set(fresh)
         known = {head.ids[0] for span_id, head in trace.spans.items() if head.ids and span_id not in came}
-        self.outbox.count(Result.NOTED, "id_conflict", max(0, len(new | known) - 1) - max(0, len(known) - 1))
+        conflicts = max(0, len(new | known) - 1) - max(0, len(known) - 1)
+        if conflicts:
+            self.outbox.count(Result.NOTED, "id_conflict", conflicts)
 
     def _target(self, trace: TraceState, way: Way) -> str:
         """The conversation it belongs to now; empty while it waits, or has nothing to do with work."""
@@ -210,6 +231,7 @@ class ResolveStep:
     def advance(self, watermark: int) -> None:
         if watermark < self.watermark:
             return
+        self._eraser.tombstones.expire(watermark)
         self.watermark = watermark  # the same again, too: what came since may be due already
         while self._timers and self._timers[0][0] < watermark:
             due, key = heapq.heappop(self._timers)
@@ -270,7 +292,7 @@ class ResolveStep:
                 states.append((key, _encode((tenant, response_id, askers, self._asked_at[key]))))
         gone = list(self._gone)
         self._dirty, self._gone = set(), set()
-        return Changed(states, gone)
+        return self._eraser.tombstones.with_changes(states, gone)
 
     def unresolved(self) -> int:
         return sum(trace.held for trace in self.traces.values())

@@ -8,7 +8,7 @@ from pipeline.core.timeline import DAY
 from schemas.verdict import Verdict
 from tests.oracle.model import OOutcome, OSpan
 from tests.property.compare import asked_oracle, differences, expected, expected_rates, of_verdict
-from tests.property.delivery import in_order
+from tests.property.delivery import in_order, time_of
 from tests.property.driver import Pipeline
 from tests.property.worlds import World
 
@@ -25,12 +25,29 @@ def judged(
     return [verdict for (_, name, _), verdict in found if name == conversation]
 
 
+def arrived(*records: OSpan | OOutcome, watermark: int = 0) -> Pipeline:
+    """The same where it matters in which order things come: one by one as they are named, event time behind them."""
+    spans = [one for one in records if isinstance(one, OSpan)]
+    outcomes = [one for one in records if isinstance(one, OOutcome)]
+    world = World(tuple(spans), tuple(outcomes), watermark or max(map(time_of, records)) + FAR)
+    pipeline = Pipeline(2)
+    for index, one in enumerate(records, start=1):
+        pipeline.feed([one], min([time_of(one), *map(time_of, records[index:])]))
+    pipeline.feed([], world.watermark)
+    _agrees(pipeline.finish(), world)
+    return pipeline
+
+
 def run(spans: Sequence[OSpan], outcomes: Sequence[OOutcome] = (), watermark: int = 0) -> Pipeline:
     end = max([one.end for one in spans] + [one.event_time for one in outcomes])
     world = World(tuple(spans), tuple(outcomes), watermark or end + FAR)
     pipeline = Pipeline(2).run(in_order(world))
+    _agrees(pipeline, world)
+    return pipeline
+
+
+def _agrees(pipeline: Pipeline, world: World) -> None:
     answer = asked_oracle(world)
     ours = {key: of_verdict(one) for key, one in pipeline.verdicts().items()}
     assert not differences(ours, expected(answer))
     assert pipeline.rates() == expected_rates(answer)
-    return pipeline
