@@ -26,9 +26,9 @@ test: setup ## every test that needs nothing but Python
 test-monitoring: setup ## alert rules, dashboards, runbooks, metric names (needs promtool)
 	@$(VENV)/python tools/monitoring.py
 
-test-kafka: setup ## the demo world on real Kafka brokers (needs Java and Maven; RACE=yes adds what takes luck)
+test-kafka: setup ## the demo world on real Kafka brokers (needs Java and Maven)
 	@$(VENV)/python deploy/kafka/kafka.py check
-	@$(VENV)/python -m pytest tests/services/kafka -q $(if $(filter yes,$(RACE)),,-m "not race")
+	@$(VENV)/python -m pytest tests/services/kafka -q
 
 test-browser: setup ## the page at / in a real browser (names chromium where it is missing)
 	@$(VENV)/python -m pytest tests/services/browser -q

@@ -10,7 +10,7 @@ from pathlib import Path
 from deploy.kafka.cluster import Cluster
 from pipeline.runners.kafka_log import KafkaLog
 from pipeline.runners.topics_admin import ensure_topics
-from tests.services.kafka.test_runner_gaps import FAILED, PARTITIONS, WORKERS, Fleet, feed, final_totals, wrong
+from tests.services.kafka.fleet import FAILED, PARTITIONS, WORKERS, Fleet, feed, final_totals, wrong
 from tests.unit.runners.toy import TOPICS
 
 FROZEN_SECONDS = 9.0  # longer than a session: the others take over what the frozen one believes to own
@@ -30,7 +30,7 @@ def test_a_killed_a_leaving_and_a_thawed_worker_change_no_total(tmp_path: Path) 
 async def killing_run(address: str, folder: Path) -> None:
     chance = random.Random(SEED)
     await ensure_topics([address], PARTITIONS, topics=TOPICS)
-    log, fleet = KafkaLog([address]), Fleet(address, "kills", folder, "--slow-seconds=0")
+    log, fleet = KafkaLog([address]), Fleet(address, "kills", folder)
     await log.start()
     feeding = asyncio.create_task(feed(log))
     try:

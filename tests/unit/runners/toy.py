@@ -16,7 +16,6 @@ import msgspec
 from pipeline import logs
 from pipeline.core.effects import Changed, Outbox, PartitionStep, Result, Versions
 from pipeline.core.timeline import Source
-from pipeline.runners.delivery import LivePartition
 from pipeline.runners.faust_runner import FaustRunner
 from pipeline.runners.options import KillAt, RunnerOptions
 from schemas.envelope import FORMAT, Envelope, decoder, encode
@@ -143,9 +142,7 @@ async def work(wanted: argparse.Namespace) -> int:
     )
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    runner = FaustRunner(Spec(), None, options, breakpoints, read_gaps=not wanted.trust_delivery)
-    if wanted.slow_seconds:
-        slow_down(wanted.slow_seconds)
+    runner = FaustRunner(Spec(), None, options, breakpoints)
     starting = asyncio.ensure_future(runner.start())
     await asyncio.wait({starting, asyncio.ensure_future(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
     ends: set[asyncio.Future[Any]] = {asyncio.ensure_future(stop.wait()), runner.failed}
@@ -154,24 +151,6 @@ async def work(wanted: argparse.Namespace) -> int:
     seen = runner.statistics
     print(f"END holes={seen.holes} read={seen.caught_up_records} redelivered={seen.redelivered} fenced={seen.fenced}")
     return 0 if clean and not runner.failed.done() else 3
-
-
-def slow_down(seconds: float) -> None:
-    """Make every restore and every seek take as long as with large state: that is when the engine drops messages."""
-    from faust.transport.consumer import Consumer
-
-    restore, seek = LivePartition.open, Consumer.perform_seek
-
-    async def slow_open(self: LivePartition) -> None:
-        await asyncio.sleep(seconds)
-        await restore(self)
-
-    async def slow_seek(self: Any) -> None:
-        await seek(self)
-        await asyncio.sleep(seconds)
-
-    LivePartition.open = slow_open  # type: ignore[method-assign]
-    Consumer.perform_seek = slow_seek  # type: ignore[method-assign]
 
 
 def main() -> int:
@@ -185,8 +164,6 @@ def main() -> int:
     arguments.add_argument("--dev", action="store_true")
     arguments.add_argument("--kill-at", default="")
     arguments.add_argument("--nth", type=int, default=1)
-    arguments.add_argument("--slow-seconds", type=float, default=0.0)
-    arguments.add_argument("--trust-delivery", action="store_true")
     logs.set_up("INFO")
     return asyncio.run(work(arguments.parse_args()))
 
