@@ -47,6 +47,9 @@ def facts_of(place: OPlace, settings: OSettings) -> OSession:
     flags = {flag for span in spans for flag in span.flags}
     flags |= {"truncated" for t in place.traces if t.truncated}
     flags |= {"conflicting_ids" for t in place.traces if conflicting_ids(t)}
+    for t in place.traces:
+        known = {s.span_id for s in t.spans}
+        flags |= {"missing_parents" for s in t.spans if s.parent_id is not None and s.parent_id not in known}
     named = (v for s in spans for v in ([s.subject] if isinstance(s.subject, str) else s.subject or ()))
     subjects = frozenset(text for text in map(plain_id, named) if text is not None)
     flags |= {"several_subjects"} if len(subjects) > 1 else set()

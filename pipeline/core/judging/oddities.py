@@ -11,6 +11,8 @@ TRUNCATED = "truncated"
 """A trace has more spans than are kept (RULES.md 8)."""
 CONFLICTING_IDS = "conflicting_ids"
 """A trace has several conversation ids (RULES.md 4)."""
+MISSING_PARENTS = "missing_parents"
+"""A span names a parent that has not come: sampled out, never exported, or still under way."""
 SEVERAL_SUBJECTS = "several_subjects"
 """It served more than one: one conversation id for all users, most often."""
 
@@ -24,6 +26,8 @@ def flags_of(traces: Iterable[TraceView], subjects: Collection[str]) -> tuple[st
         for span in trace.spans:
             bits |= span.flags
             ids.update(span.ids)
+            if span.parent_id and span.parent_id not in trace.by_id:
+                found.add(MISSING_PARENTS)
         if len(ids) > 1:
             found.add(CONFLICTING_IDS)
         if trace.truncated:
