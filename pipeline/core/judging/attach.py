@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.core.judging.boundaries import Session
+from pipeline.core.judging.summarise import summary_of
 from pipeline.core.timeline import TimeRules
 from schemas.outcome import SESSION_VIA, TRACE_KEY, Outcome, OutcomeKind
 from schemas.span import Value
@@ -57,37 +58,28 @@ def reached(outcome: Outcome, vias: Iterable[Via], sessions: Sequence[Session], 
                 found.update(begun[-1:])
         elif via[0] == TRACE_KEY:
             trace_id = bytes.fromhex(via[1])
-            found.update(i for i, one in enumerate(sessions) if any(t.trace_id == trace_id for t in one.traces))
+            found.update(i for i, one in enumerate(sessions) if trace_id in summary_of(one).trace_ids)
         else:
-            holds = [i for i, one in enumerate(sessions) if one.start <= begun_by and states_key(one, via)]
+            holds = [i for i, one in enumerate(sessions) if one.start <= begun_by and via in summary_of(one).keys]
             found.update(holds if outcome.kind is OutcomeKind.EVIDENCE else holds[-1:])
     return found
 
 
-def states_key(session: Session, key: Via) -> bool:
-    name, value = key
-    for run in session.runs:
-        for span in run.spans:
-            if span.said is not None and value in span.said.keys.get(name, ()):
-                return True
-    return False
-
-
 def attach(
     outcomes: Mapping[tuple[str, str], tuple[Outcome, Sequence[Via]]], sessions: Sequence[Session], rules: TimeRules
-) -> tuple[list[Proof], int]:
-    """A `Proof` for each session, and how many outcomes reach none of them yet."""
+) -> tuple[list[Proof], frozenset[tuple[str, str]]]:
+    """A `Proof` for each session, and the outcomes that reach one."""
     proofs = [Proof() for _ in sessions]
-    waiting = 0
+    reaching: set[tuple[str, str]] = set()
     ordered = sorted(outcomes.values(), key=lambda one: (one[0].event_time, one[0].event_id, one[0].source))
     for outcome, vias in ordered:
         indices = reached(outcome, vias, sessions, rules)
-        elsewhere = outcome.kind is OutcomeKind.EVIDENCE and SESSION_VIA not in vias
-        waiting += not indices and not elsewhere  # evidence by key may be another conversation's; stage 3 knows
+        if indices:
+            reaching.add(outcome.identity)
         for index in indices:
             proof = proofs[index]
             proof.shown.append(outcome)
-            if outcome.from_agent:
+            if outcome.barred or (outcome.from_agent and outcome.kind is not OutcomeKind.EVALUATION):
                 continue  # a claim, shown and nothing else (rule 40a)
             if outcome.kind is OutcomeKind.EVIDENCE:
                 for name, value in outcome.data.items():
@@ -97,4 +89,4 @@ def attach(
                         )
             else:
                 proof.events.setdefault(outcome.kind, []).append(outcome)
-    return proofs, waiting
+    return proofs, frozenset(reaching)

@@ -18,6 +18,7 @@ from enum import StrEnum
 from pipeline.core.contracts.book import CompiledContract, ContractBook
 from pipeline.core.judging.claims import Claim, explicit_claim
 from pipeline.core.judging.facts import variables
+from pipeline.core.judging.summary import Summary
 from pipeline.core.judging.views import CALLS, RunView, TraceView, runs_of
 from pipeline.core.timeline import TimeRules
 from schemas.span import Kind
@@ -42,12 +43,17 @@ class Family:
 
 @dataclass(slots=True)
 class Session:
-    """One session of the present cut. `turns` counts runs that do not resume another."""
+    """One session of the present cut. `turns` counts runs that do not resume another.
+
+    Args:
+        summary: what judging reads of its spans, once it was asked for (`summarise.summary_of`).
+    """
 
     runs: list[RunView] = field(default_factory=list)
     turns: int = 0
     family: Family = Family("", FamilySource.NONE, None)
     claim: Claim | None = None
+    summary: Summary | None = None
 
     @property
     def start(self) -> int:

@@ -9,14 +9,12 @@ from typing import Any
 from pipeline.core.contracts.expressions import Truth
 from pipeline.core.judging.attach import Proof, Via, attach
 from pipeline.core.judging.boundaries import FamilySource, Session
-from pipeline.core.judging.calls import Handoff, ToolCall, handoffs_to_people, tool_calls
 from pipeline.core.judging.criteria import judge_criterion
-from pipeline.core.judging.facts import distinct_resources, usage_of, variables
-from pipeline.core.judging.oddities import flags_of
 from pipeline.core.judging.reopen import Claimed, reopened_by
+from pipeline.core.judging.summarise import summary_of
+from pipeline.core.judging.summary import Summary
 from pipeline.core.timeline import TimeRules
 from schemas.outcome import Outcome, OutcomeKind
-from schemas.span import Span
 from schemas.verdict import Completion, CriterionVerdict, Status, Verdict
 
 UNATTRIBUTED = "trace:"
@@ -28,9 +26,7 @@ class Case:
 
     session: Session
     proof: Proof
-    spans: list[Span]
-    calls: list[ToolCall]
-    handoffs: list[Handoff]
+    summary: Summary
     values: dict[str, Any]
     end: int
     terminal: bool
@@ -66,7 +62,7 @@ def judge_conversation(
     """
     proofs, waiting = attach(outcomes, sessions, rules)
     cases = [_case(session, proof, rules, watermark) for session, proof in zip(sessions, proofs, strict=True)]
-    claims = [Claimed(case.claimed, _issues(case.spans)) for case in cases]
+    claims = [Claimed(case.claimed, frozenset(case.summary.issues)) for case in cases]
     reopened, answers = reopened_by(sessions, claims, rules)
     verdicts = [
         _verdict(tenant, conversation, index, case, reopened.get(index), answers.get(index), rules, watermark)
@@ -79,13 +75,11 @@ def judge_conversation(
 
 def _case(session: Session, proof: Proof, rules: TimeRules, watermark: int) -> Case:
     contract = session.family.contract
-    traces = session.traces
-    spans = [span for trace in traces for span in trace.spans]
-    end = session.end
+    summary = summary_of(session)
+    end = summary.end
     grace = contract.closing_grace if contract else rules.closing_grace
     closes = session.claim.time + grace if session.claim is not None else end + rules.session_gap
-    values = variables(session.runs, contract)
-    handoffs = handoffs_to_people(traces, contract)
+    values = dict(summary.values)
     raised = 0
     refused = bool(proof.of(OutcomeKind.REFUSAL, end + rules.retention))
     invalid = bool(proof.of(OutcomeKind.INVALIDATE, end + rules.retention))
@@ -94,15 +88,13 @@ def _case(session: Session, proof: Proof, rules: TimeRules, watermark: int) -> C
             answer = contract.refused_when.holds(values)
             refused, raised = refused or answer is Truth.TRUE, raised + (answer is Truth.RAISED)
         if contract.invalid_when is not None:
-            for resource in distinct_resources(spans):
-                answer = contract.invalid_when.holds({**values, "resource": dict(resource)})
+            for resource in summary.resources:
+                answer = contract.invalid_when.holds({**values, "resource": resource})
                 invalid, raised = invalid or answer is Truth.TRUE, raised + (answer is Truth.RAISED)
     case = Case(
         session=session,
         proof=proof,
-        spans=spans,
-        calls=tool_calls(traces, contract),
-        handoffs=handoffs,
+        summary=summary,
         values=values,
         end=end,
         terminal=watermark > closes,
@@ -112,7 +104,8 @@ def _case(session: Session, proof: Proof, rules: TimeRules, watermark: int) -> C
         raised=raised,
     )
     case.claimed = _claimed(case, rules, watermark)
-    case.values["session"].update(turns=session.turns, handoffs=len(handoffs), claimed=bool(case.claimed))
+    about = {"turns": session.turns, "handoffs": len(summary.handoffs), "claimed": bool(case.claimed)}
+    case.values["session"] = summary.values["session"] | about
     return case
 
 
@@ -124,8 +117,8 @@ def _claimed(case: Case, rules: TimeRules, watermark: int) -> str:
     if contract is not None and not contract.assume_claim:
         return ""
     quiet = max(rules.session_gap, contract.resume_window if contract else rules.resume_window)
-    last = session.last_run
-    handed_over = any(one.state == "accepted" for one in case.handoffs)
+    last = case.summary.last_run
+    handed_over = "accepted" in case.summary.handoffs
     if watermark > case.end + quiet and last.is_answer and not last.error_at_end and not handed_over:
         return "" if case.refused else "assumed"
     return ""
@@ -142,6 +135,7 @@ def _verdict(
     watermark: int,
 ) -> Verdict:
     session, proof, contract, end = case.session, case.proof, case.session.family.contract, case.end
+    summary = case.summary
     horizon = end + (contract.horizon if contract else rules.reopen_window)
     window = end + (contract.reopen_window if contract else rules.reopen_window)
     criteria = tuple(
@@ -153,14 +147,14 @@ def _verdict(
 
     escalations = proof.of(OutcomeKind.ESCALATION, horizon)
     accepted = [max(end, one.event_time) for one in escalations if one.data.get("state", "accepted") == "accepted"]
-    accepted += [end for one in case.handoffs if one.state == "accepted"]
+    accepted += [end for state in summary.handoffs if state == "accepted"]
     reopenings = [one.event_time for one in proof.of(OutcomeKind.REOPEN, window)]
     reopenings += [reopened_at] if reopened_at is not None else []
     answers = [one for one in proof.of(OutcomeKind.RESOLUTION, horizon) if isinstance(one.data.get("confirmed"), bool)]
     confirmed = bool(answers[-1].data["confirmed"]) if answers else None
     claim = session.claim.value if session.claim is not None else ""
     attempted = [max(end, one.event_time) for one in escalations]
-    attempted += [end] if case.handoffs else []
+    attempted += [end] if summary.handoffs else []
     if session.claim is not None and claim == "escalated":
         attempted.append(max(end, session.claim.time))
 
@@ -174,7 +168,6 @@ def _verdict(
     failures = [one.failed_at for one in criteria if one.required and one.status in (Status.FAILED, Status.ERROR)]
     failures += accepted + reopenings + ([answers[-1].event_time] if confirmed is False else [])
     not_resolved = completion is not Completion.COMPLETE or failures
-    subjects = frozenset(who for span in case.spans if span.said is not None for who in span.said.subjects)
     applicable = [one for one in criteria if one.status is not Status.NOT_APPLICABLE]
     weight = sum(one.weight for one in applicable)
     passed = sum(one.weight for one in applicable if one.status is Status.PASSED)
@@ -184,8 +177,8 @@ def _verdict(
         conversation=conversation,
         ordinal=index + 1,
         as_of=watermark,
-        trace_ids=tuple(sorted(one.trace_id.hex() for one in session.traces)),
-        start=session.start,
+        trace_ids=tuple(sorted(one.hex() for one in summary.trace_ids)),
+        start=summary.start,
         end=end,
         attributed=not conversation.startswith(UNATTRIBUTED),
         family=session.family.name,
@@ -218,25 +211,21 @@ def _verdict(
         eligible=eligible,
         resolved=eligible and not not_resolved,
         resolution_failed_at=max(end, min(failures)) if failures else 0,
-        runs=len(session.runs),
+        runs=summary.runs,
         turns=session.turns,
-        tool_calls=len(case.calls),
-        tool_calls_ok=sum(one.ok for one in case.calls),
+        tool_calls=summary.calls,
+        tool_calls_ok=summary.calls_ok,
         errors=case.values["session"]["errors"],
         retries=case.values["session"]["retries"],
-        tokens=usage_of(session.traces),
+        tokens=summary.tokens,
         agents=tuple(case.values["session"]["agents"]),
         tools=tuple(case.values["session"]["tools"]),
         models=tuple(case.values["session"]["models"]),
-        subjects=tuple(sorted(subjects)),
-        issues=tuple(sorted(_issues(case.spans))),
-        flags=flags_of(session.traces, subjects),
+        subjects=summary.subjects,
+        issues=summary.issues,
+        flags=summary.flags,
         evidence={name: (one.value, one.time) for name, one in sorted(known.items())},
     )
-
-
-def _issues(spans: Sequence[Span]) -> frozenset[str]:
-    return frozenset(issue for span in spans if span.said is not None for issue in span.said.issues)
 
 
 def _completion(criteria: Sequence[CriterionVerdict], case: Case) -> tuple[Completion, int]:
@@ -265,9 +254,7 @@ def _terminal_reason(case: Case, escalated: bool) -> str:
     """Rule 21, the first that holds; empty while the session is open."""
     if not case.terminal:
         return ""
-    session, last = case.session, case.session.last_run
-    contract = session.family.contract
-    waits_for_person = last.waits and last.waits_for_person(contract)
+    session, last = case.session, case.summary.last_run
     reasons = (
         ("invalid", case.invalid),
         ("refused", case.refused),
@@ -275,8 +262,8 @@ def _terminal_reason(case: Case, escalated: bool) -> str:
         ("claimed_failed", session.claim is not None and session.claim.value == "failed"),
         ("completed", bool(case.claimed)),
         ("failed", last.error_at_end),
-        ("timed_out", waits_for_person),
-        ("abandoned", last.waits and not waits_for_person),
+        ("timed_out", last.waits_for_person),
+        ("abandoned", last.waits and not last.waits_for_person),
     )
     return next((name for name, holds in reasons if holds), "ended")
 
