@@ -1,8 +1,8 @@
 """The whole pipeline on one page: the stages in the order data flows, each with its source, key, step and targets.
 
 ```
-otlp_spans, otlp_logs -> ingest -> trueup.spans -> resolve -> trueup.session-events -> judge -> trueup.partials
-trueup.outcomes       -> ingest -> trueup.correlations -> correlate ----^                 |          |
+otlp_spans, otlp_logs      -> ingest -> trueup.spans -> resolve -> trueup.session-events -> judge -> trueup.partials
+trueup.outcomes, otlp_logs -> ingest -> trueup.correlations -> correlate ----^            |          |
                                      ^---- resolve, correlate        trueup.rows, .verdicts          measure -> rows
 ```
 Watermarks flow along the arrows that carry data to the next stage; the loop correlate -> correlate carries none.
@@ -75,6 +75,7 @@ def _of(stage: Stage, topic: Topic) -> Callable[[dict[Topic, int]], list[Source]
 
 _spans = _of(Stage.INGEST, Topic.OTLP_SPANS)
 _outcomes = _of(Stage.INGEST, Topic.OUTCOMES)
+_logs = _of(Stage.INGEST, Topic.OTLP_LOGS)
 _resolved = _of(Stage.RESOLVE, Topic.SPANS)
 _correlated = _of(Stage.CORRELATE, Topic.CORRELATIONS)
 _judged = _of(Stage.JUDGE, Topic.SESSION_EVENTS)
@@ -104,8 +105,8 @@ STAGES: tuple[StageSpec, ...] = (
         source=Topic.SPANS,
         snap=Topic.RESOLVE_SNAP,
         targets=(Topic.SESSION_EVENTS, Topic.CORRELATIONS),
-        record=SpanArrival | Asked | Answer,
-        sources=_spans,
+        record=SpanArrival | Asked | Answer | Forgotten,
+        sources=lambda counts: [*_spans(counts), *_logs(counts)],
         make=_resolve,
     ),
     StageSpec(
@@ -115,7 +116,7 @@ STAGES: tuple[StageSpec, ...] = (
         snap=Topic.CORRELATE_SNAP,
         targets=(Topic.SESSION_EVENTS,),
         record=OutcomeArrival | Stated | Addressed,
-        sources=lambda counts: [*_outcomes(counts), *_resolved(counts)],
+        sources=lambda counts: [*_outcomes(counts), *_logs(counts), *_resolved(counts)],
         make=_correlate,
     ),
     StageSpec(

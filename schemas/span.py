@@ -21,9 +21,18 @@ class Kind(StrEnum):
     EMBEDDING = "embedding"
     GUARDRAIL = "guardrail"
     STEP = "step"
+    TOLD = "told"  # no span: what a log record tells of the span that is its parent
 
 
 WORK = frozenset({Kind.AGENT, Kind.TOOL, Kind.HANDOFF, Kind.INFERENCE, Kind.EMBEDDING})
+
+
+SPAN_ID_BYTES = 8
+
+
+def is_told(span_id: bytes) -> bool:
+    """Whether it is no span's id but a log record's, which begins with that of the span that it tells of."""
+    return len(span_id) > SPAN_ID_BYTES
 
 
 class Control(StrEnum):
@@ -107,6 +116,7 @@ class Span(msgspec.Struct, array_like=True, frozen=True):
     tenant: str
     trace_id: bytes
     span_id: bytes
+        wanted: tools that a model's answer asked for, where log records tell their names.
     parent_id: bytes
     start: int
     end: int
@@ -137,6 +147,7 @@ class Span(msgspec.Struct, array_like=True, frozen=True):
     def is_work(self) -> bool:
         return self.kind in WORK
 
+    wanted: tuple[str, ...] = ()
 
 class SpanArrival(msgspec.Struct, array_like=True, frozen=True, tag="s"):
     """`trueup.spans`: a span on its way to its trace. Stage 2 reads the head and passes the body on unread.

@@ -1,8 +1,9 @@
 """Stage 1: records of the input topics become spans and outcomes, each on its way to the partition of its key.
 
 The rule this file keeps: every span and outcome is used or dead-lettered with a reason, alone, and counted; so is every
-attribute that had to be repaired. `received` = `used` + `dead_lettered` + `dropped`, and there are as many dead letters
-as the counts say. No state, no clock: a record gives the same whenever it is read (RULES.md 1 to 4 and 32 to 34).
+attribute that had to be repaired, and every log record (`ingest_logs.py`). `received` = `used` + `dead_lettered` +
+`dropped`, and there are as many dead letters as the counts say. No state, no clock: a record gives the same whenever it
+is read (RULES.md 1 to 4 and 32 to 34).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pipeline.core.dialects.registry import DIALECTS
 from pipeline.core.effects import Outbox, Result
 from pipeline.core.ids import normalise_id
 from pipeline.core.ingest_letters import Place, in_words
+from pipeline.core.ingest_logs import Logs
 from pipeline.core.ingest_outcomes import DEFAULT_TENANT, BadOutcome, OutcomeRules, numbers, read_outcome
 from pipeline.core.ingest_times import NO_TIME, span_times
 from pipeline.core.otlp import wire
@@ -95,6 +97,7 @@ class Ingest:
         self._kept = sorted(RESOURCE_KEYS | resource_keys)
         self._reader = Reader(DIALECTS, conversation_keys, aliases)
         self._resources: Memo[tuple[str, dict[str, Value]]] = Memo(self._resource, MEMO)
+        self._logs = Logs(partitions, rules.max_clock_skew, self._outcome_rules, self._reader, self._resources)
         self._watermarks: dict[tuple[Topic, int], int] = {}
 
     @property
@@ -120,7 +123,7 @@ class Ingest:
         )
         if value and len(value) <= MAX_END_BYTES and _END in value and self._ended(at):
             return
-        if not value and topic is not Topic.OTLP_LOGS:
+        if not value:
             self.outbox.count(Result.NOTED, "empty_record")
         elif topic is Topic.OTLP_SPANS:
             self._spans(at)
@@ -129,8 +132,7 @@ class Ingest:
             self._outcomes(at)
         else:
             self._advance(at, record_time)
-            self.outbox.count(Result.RECEIVED, "logs")
-            self.outbox.count(Result.DROPPED, "logs")
+            self._logs.read(at)
 
     def _advance(self, at: Place, time: int) -> None:
         source = at.topic, at.partition

@@ -19,9 +19,12 @@ from schemas.topics import Stage, Topic
 
 SOURCES = (Topic.OTLP_SPANS, Topic.OTLP_LOGS, Topic.OUTCOMES)
 
-HEARD_BY: dict[Topic, Topic] = {Topic.OTLP_SPANS: Topic.SPANS, Topic.OUTCOMES: Topic.CORRELATIONS}
-"""The topic that hears of a source's event time. Logs tell nobody: an empty log topic, which is usual, would hold back
-all spans until it counts as idle."""
+HEARD_BY: dict[Topic, tuple[Topic, ...]] = {
+    Topic.OTLP_SPANS: (Topic.SPANS,),
+    Topic.OTLP_LOGS: (Topic.SPANS, Topic.CORRELATIONS),
+    Topic.OUTCOMES: (Topic.CORRELATIONS,),
+}
+"""The topics that hear of a source's event time: those to which what is read there goes."""
 
 BREATH_SECONDS = 0.02  # decoding is all CPU: the other stages of the process get their turn this often
 
@@ -45,6 +48,7 @@ class IngestRunner(GroupRunner):
         super().__init__(Stage.INGEST, SOURCES, options, max_records)
         self.ingest = ingest
         self._heard: dict[tuple[str, int], float] = {}  # when each source last brought something
+        self._silent: set[tuple[str, int]] = set()  # sources of logs that have brought nothing yet
         self._told = 0.0
 
     async def step(self, messages: list[Incoming]) -> None:
@@ -58,6 +62,7 @@ class IngestRunner(GroupRunner):
                 breath = time.perf_counter()
         now = time.monotonic()
         self._heard.update(dict.fromkeys(read, now))
+        self._silent.difference_update(read)
         records, counts = self.ingest.outbox.take()
         if records:
             await self.broker.append(pack(records, self.marks()))
@@ -73,28 +78,30 @@ class IngestRunner(GroupRunner):
     def on_assigned(self, places: set[tuple[str, int]]) -> None:
         super().on_assigned(places)
         self._heard = dict.fromkeys(places, time.monotonic())
+        self._silent = {place for place in places if place[0] == Topic.OTLP_LOGS}
 
     def marks(self) -> dict[Topic, list[Mark]]:
         """How far event time has come at the owned sources, by the topic that hears of it."""
         marks: dict[Topic, list[Mark]] = {}
         for topic, number in sorted(self.owned):
             source = Topic(topic)
-            if source not in HEARD_BY:
-                continue
             mark = Mark(
                 Stage.INGEST, source, number, self.ingest.watermark(source, number), self._is_idle(topic, number)
             )
-            marks.setdefault(HEARD_BY[source], []).append(mark)
+            for target in HEARD_BY[source]:
+                marks.setdefault(target, []).append(mark)
         return marks
 
     def _is_idle(self, topic: str, number: int) -> bool:
         """Silent for `idle_after` up to the last look at its log's end, which showed nothing more.
 
         Up to now would not do: after a batch that took long, the end is an old one, and much may wait behind it.
+        A log topic without anything new, which is usual, holds nothing back: it is idle at the first look.
         """
         place = topic, number
         silent = self.looked - self._heard.get(place, 0.0)
-        return place in self.ends and not self.lag(place) and silent > self.options.idle_after
+        enough = place in self._silent or silent > self.options.idle_after
+        return place in self.ends and not self.lag(place) and enough
 
     def watermarks(self) -> dict[tuple[str, int], int]:
         """Event time of each owned source, ns."""

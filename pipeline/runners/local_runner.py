@@ -236,11 +236,12 @@ class LocalRunner:
     def _ingest_marks(self, ingest: IngestStep) -> dict[Topic, list[Mark]]:
         """A source that was never fed is idle: it holds nothing back."""
         marks: dict[Topic, list[Mark]] = {}
-        for source, target in HEARD_BY.items():
+        for source, targets in HEARD_BY.items():
             for number in range(self._topic_partitions[source]):
                 watermark = max(ingest.watermark(source, number), self._floor)
                 mark = Mark(Stage.INGEST, source, number, watermark, watermark == 0)
-                marks.setdefault(target, []).append(mark)
+                for target in targets:
+                    marks.setdefault(target, []).append(mark)
         return marks
 
     def _log(self, topic: str, partition: int) -> LocalLog:

@@ -32,6 +32,7 @@ from tests.property.delivery import Batch, Record
 from tests.property.worlds import RULES
 
 KEYED = tuple(spec.stage for spec in STAGES)
+NO_LOGS = Mark(Stage.INGEST, Topic.OTLP_LOGS, 0, 0, True)
 Count = tuple[int, int]
 
 _decode_verdict = msgspec.msgpack.Decoder(Verdict).decode
@@ -136,7 +137,7 @@ class Pipeline:
             self.runner.drain()  # a question that is under way when what it is about settles comes too late (rule 49)
             self._rested = watermark
         for topic, source in ((Topic.SPANS, Topic.OTLP_SPANS), (Topic.CORRELATIONS, Topic.OUTCOMES)):
-            marks = [Mark(Stage.INGEST, source, 0, watermark, False)]
+            marks = [Mark(Stage.INGEST, source, 0, watermark, False), NO_LOGS]
             for partition in range(self.partitions):
                 self.runner.feed_records(topic, partition, [], marks)
         if self.random is None:

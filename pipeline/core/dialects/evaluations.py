@@ -14,6 +14,7 @@ from pipeline.core.otlp.values import read_text, read_value
 from schemas.span import Evaluation, Scope
 
 PARTS = ("score", "label", "annotator_kind")
+EVENT_PARTS = {"score": "gen_ai.evaluation.score.value", "label": "gen_ai.evaluation.score.label"}
 LATEST = 2**63 - 1
 EVENT = b"gen_ai.evaluation.result"
 MAX_TEXT = 256
@@ -50,14 +51,18 @@ def in_events(events: Iterable[bytes], end: int) -> list[Evaluation]:
         if EVENT not in encoded:
             continue
         event = wire.Event.FromString(encoded)
-        told: Mapping[str, bytes] = event.attributes
-        name = _text(told.get("gen_ai.evaluation.name") or b"")
-        if event.name == EVENT and name:
-            parts = {"score": "gen_ai.evaluation.score.value", "label": "gen_ai.evaluation.score.label"}
-            held = {part: told[key] for part, key in parts.items() if key in told}
-            time = event.time_unix_nano
-            found.append(_evaluation(name, held, Scope.SPAN, time if 0 < time <= LATEST else end))
+        time = event.time_unix_nano
+        one = evaluation_of(event.attributes, time if 0 < time <= LATEST else end) if event.name == EVENT else None
+        if one is not None:
+            found.append(one)
     return found
+
+
+def evaluation_of(told: Mapping[str, bytes], time: int) -> Evaluation | None:
+    """What the attributes of such an event say, on a span or in a log record; None where they name nothing."""
+    name = _text(told.get("gen_ai.evaluation.name") or b"")
+    held = {part: told[key] for part, key in EVENT_PARTS.items() if key in told}
+    return _evaluation(name, held, Scope.SPAN, time) if name else None
 
 
 def _evaluation(name: str, told: Mapping[str, bytes], scope: Scope, time: int) -> Evaluation:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipeline.core.contracts.book import CompiledContract
-from pipeline.core.judging.calls import ToolCall, tool_calls
+from pipeline.core.judging.calls import HANDOFF_NAME, ToolCall, tool_calls
 from pipeline.core.judging.views import RunView, TraceView, ended_last, started_first
 from pipeline.core.timeline import SECOND
 from schemas.span import Kind, Span, Value
@@ -97,7 +97,7 @@ def _session(
     duration = (max(span.end for span in work) - work[0].start) if work else 0
     return {
         "agents": first_named(spans, "agent", frozenset({Kind.AGENT})),
-        "tools": first_named(spans, "tool", frozenset({Kind.TOOL})),
+        "tools": _tools(spans),
         "models": first_named(spans, "model", frozenset({Kind.INFERENCE, Kind.EMBEDDING})),
         "runs": len(runs),
         "errors": sum(leaf.failed for trace in traces for leaf in trace.leaves),
@@ -105,6 +105,16 @@ def _session(
         "guardrails": {"checks": len(tripped), "tripped": sum(tripped)},
         "duration_s": duration / SECOND,
     }
+
+
+def _tools(spans: Sequence[Span]) -> list[str]:
+    """Tools by first start: those that ran, and those that log records say a model asked for."""
+    found: dict[str, None] = {}
+    for span in spans:
+        if span.kind is Kind.TOOL and span.tool:
+            found.setdefault(span.tool)
+        found.update(dict.fromkeys(name for name in span.wanted if not HANDOFF_NAME.match(name)))
+    return list(found)
 
 
 def _cut(trace: TraceView, kept: set[tuple[bytes, bytes]]) -> TraceView:

@@ -19,6 +19,7 @@ from pipeline.core.judging.views import TraceView
 from pipeline.core.timeline import TimeRules
 from schemas.outcome import Attached
 from schemas.segment import Dimensions
+from schemas.span import SPAN_ID_BYTES
 from schemas.topics import Topic, partition_of
 from schemas.verdict import Verdict
 from schemas.wire import DeadLetter, Keyed
@@ -111,7 +112,8 @@ class Publisher:
     def steps(self, conversation: Conversation, spans: Iterable[FreshSpan], views: Iterable[TraceView]) -> None:
         """Rows of `agent_steps` for the spans that are news; those beyond the limit of a trace are left out."""
         by_trace = {view.trace_id: view.by_id for view in views}
-        for trace_id, span_id, *_ in spans:
+        about = {(trace_id, span_id[:SPAN_ID_BYTES]): None for trace_id, span_id, *_ in spans}
+        for trace_id, span_id in about:
             span = by_trace.get(trace_id, {}).get(span_id)
             if span is not None:
                 row = step_row(conversation.name, span, self._versions.next())

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pipeline.core.contracts.book import CompiledContract
+from pipeline.core.judging.told import with_told
 from schemas.span import Control, Kind, Span, SpanFlag
 
 ANSWERED = frozenset({"stop", "end_turn"})
@@ -165,8 +166,8 @@ class TraceView:
 
 
 def view_trace(trace_id: bytes, spans: Iterable[Span], most: int, lead: bytes = b"") -> TraceView:
-    """The trace with the `most` spans of smallest (start, span id)."""
-    ordered = sorted(spans, key=started_first)
+    """The trace with the `most` spans of smallest (start, span id), completed by what log records tell of them."""
+    ordered = with_told(sorted(spans, key=started_first))
     return TraceView(trace_id, tuple(ordered[:most]), max(0, len(ordered) - most), lead)
 
 

@@ -227,13 +227,6 @@ def test_the_watermark_is_the_latest_end_after_the_clock_rules():
     assert step.watermark(Topic.OTLP_SPANS, 1) == 0
 
 
-def test_a_log_record_moves_its_watermark_and_is_counted_as_dropped():
-    step = ingest()
-    step.on_record(Topic.OTLP_LOGS, 2, 0, T, None, b"anything")
-    assert step.watermark(Topic.OTLP_LOGS, 2) == T
-    assert Read(step).counts == {("received", "logs"): 1, ("dropped", "logs"): 1}
-
-
 @pytest.mark.parametrize("topic", [Topic.OTLP_SPANS, Topic.OUTCOMES, Topic.OTLP_LOGS])
 def test_the_end_of_input_moves_the_watermark_to_its_time(topic: Topic):
     now = datetime(2026, 4, 2, 10, 0, 0, 123456, tzinfo=UTC)

@@ -100,12 +100,35 @@ def test_the_marks_of_all_owned_sources_follow_to_whoever_must_hear_them() -> No
         ingest = Ingesting(Story(), RunnerOptions(("nowhere:1",), PARTITIONS, Path("unused"), heartbeat_interval=0.0))
         ingest.on_assigned({(Topic.OTLP_SPANS, 0), (Topic.OTLP_LOGS, 1), (Topic.OUTCOMES, 0)})
         await ingest.step(read(Topic.OTLP_SPANS, 0, 0, b"a"))
-        spans = [Mark(Stage.INGEST, Topic.OTLP_SPANS, 0, 1_000, False)]  # logs tell nobody
-        outcomes = [Mark(Stage.INGEST, Topic.OUTCOMES, 0, 0, False)]
-        for topic, marks in ((Topic.SPANS, spans), (Topic.CORRELATIONS, outcomes)):
+        spans = Mark(Stage.INGEST, Topic.OTLP_SPANS, 0, 1_000, False)
+        logs = Mark(Stage.INGEST, Topic.OTLP_LOGS, 1, 0, False)
+        outcomes = Mark(Stage.INGEST, Topic.OUTCOMES, 0, 0, False)
+        for topic, marks in ((Topic.SPANS, [logs, spans]), (Topic.CORRELATIONS, [logs, outcomes])):
             for number in range(PARTITIONS):
                 last = ingest.log.values(topic, number)[-1]
                 assert decoder(Item).decode(last or b"") == Envelope(FORMAT, marks, [])
+
+    run(tell)
+
+
+def test_a_log_topic_without_news_is_idle_at_the_first_look() -> None:
+    async def tell() -> None:
+        logs, outcomes = (Topic.OTLP_LOGS, 0), (Topic.OUTCOMES, 0)
+        options = RunnerOptions(("nowhere:1",), PARTITIONS, Path("unused"), heartbeat_interval=1e9, idle_after=60.0)
+        ingest = Ingesting(Story(), options)
+        ingest.on_assigned({logs, outcomes})
+
+        def idle() -> list[tuple[str, bool]]:
+            return [(mark.topic, mark.idle) for mark in ingest.marks()[Topic.CORRELATIONS]]
+
+        assert idle() == [(Topic.OTLP_LOGS, False), (Topic.OUTCOMES, False)]  # where they end is not known yet
+        ingest.looked, ingest.ends = time.monotonic(), {logs: 5, outcomes: 0}
+        assert idle() == [(Topic.OTLP_LOGS, False), (Topic.OUTCOMES, False)]  # five wait
+        ingest.next = {logs: 5}
+        assert idle() == [(Topic.OTLP_LOGS, True), (Topic.OUTCOMES, False)]
+        ingest.ends = {logs: 6}
+        await ingest.step(read(*logs, 5, b"a"))
+        assert idle() == [(Topic.OTLP_LOGS, False), (Topic.OUTCOMES, False)]  # it brings something, after all
 
     run(tell)
 

@@ -1,0 +1,57 @@
+"""What log records tell of a model's answer, put where the model's span does not say it itself.
+
+The rule this file keeps: a function of the set of records; the span's own word holds, and what tells of a span that is
+not there changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from schemas.span import Kind, Span
+
+UNTOLD = (0, 0, 0)
+
+
+def with_told(spans: Sequence[Span]) -> Sequence[Span]:
+    """The spans, completed, without what told of them; where nothing else is there, what is told stands for itself.
+
+    Args:
+        spans: of one trace, by start and id.
+    """
+    told: dict[bytes, list[Span]] = {}
+    for span in spans:
+        if span.kind is Kind.TOLD:
+            told.setdefault(span.parent_id, []).append(span)
+    if not told:
+        return spans
+    real = [span for span in spans if span.kind is not Kind.TOLD]
+    if not real:
+        return spans
+    return [
+        _completed(span, told[span.span_id]) if span.kind is Kind.INFERENCE and span.span_id in told else span
+        for span in real
+    ]
+
+
+def _completed(span: Span, told: Sequence[Span]) -> Span:
+    """Of several records, as for several choices, the first that says it holds; names and reasons add up."""
+    finish = tuple(dict.fromkeys(reason for one in told for reason in one.finish))
+    return replace(
+        span,
+        ids=span.ids or next((one.ids for one in told if one.ids), ()),
+        agent=span.agent or _first(told, "agent"),
+        model=span.model or _first(told, "model"),
+        provider=span.provider or _first(told, "provider"),
+        response_id=span.response_id or _first(told, "response_id"),
+        finish=span.finish or finish,
+        asked=span.asked if span.asked >= 0 else max(one.asked for one in told),
+        tokens=next((one.tokens for one in (span, *told) if one.tokens != UNTOLD), UNTOLD),
+        wanted=tuple(dict.fromkeys(name for one in told for name in one.wanted)),
+    )
+
+
+def _first(told: Sequence[Span], field: str) -> str:
+    return next((value for one in told if (value := getattr(one, field))), "")
