@@ -74,8 +74,8 @@ def _of(stage: Stage, topic: Topic) -> Callable[[dict[Topic, int]], list[Source]
 
 
 _spans = _of(Stage.INGEST, Topic.OTLP_SPANS)
-_outcomes = _of(Stage.INGEST, Topic.OUTCOMES)
 _logs = _of(Stage.INGEST, Topic.OTLP_LOGS)
+_outcomes = _of(Stage.INGEST, Topic.OUTCOMES)
 _resolved = _of(Stage.RESOLVE, Topic.SPANS)
 _correlated = _of(Stage.CORRELATE, Topic.CORRELATIONS)
 _judged = _of(Stage.JUDGE, Topic.SESSION_EVENTS)
@@ -105,7 +105,7 @@ STAGES: tuple[StageSpec, ...] = (
         source=Topic.SPANS,
         snap=Topic.RESOLVE_SNAP,
         targets=(Topic.SESSION_EVENTS, Topic.CORRELATIONS),
-        record=SpanArrival | Asked | Answer | Forgotten,
+        record=SpanArrival | Asked | Answer,
         sources=lambda counts: [*_spans(counts), *_logs(counts)],
         make=_resolve,
     ),

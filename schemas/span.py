@@ -111,12 +111,12 @@ class Span(msgspec.Struct, array_like=True, frozen=True):
         group: the graph, crew or workflow that a step is, where its instrumentation calls it an agent.
         requested: a tool call that was asked for and not made: it waits for an approval.
         provider: who serves the model, lower case, without the kind of the service.
+        wanted: tools that a model's answer asked for, where log records tell their names.
     """
 
     tenant: str
     trace_id: bytes
     span_id: bytes
-        wanted: tools that a model's answer asked for, where log records tell their names.
     parent_id: bytes
     start: int
     end: int
@@ -142,12 +142,12 @@ class Span(msgspec.Struct, array_like=True, frozen=True):
     group: str = ""
     requested: bool = False
     provider: str = ""
+    wanted: tuple[str, ...] = ()
 
     @property
     def is_work(self) -> bool:
         return self.kind in WORK
 
-    wanted: tuple[str, ...] = ()
 
 class SpanArrival(msgspec.Struct, array_like=True, frozen=True, tag="s"):
     """`trueup.spans`: a span on its way to its trace. Stage 2 reads the head and passes the body on unread.

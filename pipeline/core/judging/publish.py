@@ -110,7 +110,10 @@ class Publisher:
             self._send(msgspec.structs.replace(verdict, version=self._versions.next()), None, 0)
 
     def steps(self, conversation: Conversation, spans: Iterable[FreshSpan], views: Iterable[TraceView]) -> None:
-        """Rows of `agent_steps` for the spans that are news; those beyond the limit of a trace are left out."""
+        """Rows of `agent_steps` for the spans that are news, or are told news of by log records.
+
+        Those beyond the limit of a trace are left out.
+        """
         by_trace = {view.trace_id: view.by_id for view in views}
         about = {(trace_id, span_id[:SPAN_ID_BYTES]): None for trace_id, span_id, *_ in spans}
         for trace_id, span_id in about:
