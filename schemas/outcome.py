@@ -80,6 +80,7 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
         keys: correlation keys, (name, value), sorted.
         digest: SHA-256 of the canonical JSON of the event as validated (decides between equal versions).
         from_agent: it comes from an agent's own source: a claim, no evidence.
+        barred: its source may not say its kind: it is shown and feeds nothing at all.
         heard_at: when its Kafka record was written, ns; for measuring how soon it shows, nothing else.
     """
 
@@ -98,6 +99,7 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
     from_agent: bool = False
     clock_ahead: bool = False
     heard_at: int = 0
+    barred: bool = False
 
     @property
     def identity(self) -> tuple[str, str]:

@@ -42,10 +42,13 @@ class OutcomeRules:
     agent_sources: frozenset[str | tuple[str, str]] = frozenset()
     outcome_sources: Mapping[OutcomeKind, frozenset[str]] = field(default_factory=dict)
 
-    def is_claim(self, tenant: str, source: str, kind: OutcomeKind) -> bool:
-        """Whether an outcome is kept and shown, and feeds nothing (RULES.md 40a)."""
-        own = source in self.agent_sources or (tenant, source) in self.agent_sources
-        return own or source not in self.outcome_sources.get(kind, (source,))
+    def is_agents(self, tenant: str, source: str) -> bool:
+        """Whether what it says is an agent's own word: a claim, of which evaluations alone feed anything (rule 40a)."""
+        return source in self.agent_sources or (tenant, source) in self.agent_sources
+
+    def bars(self, source: str, kind: OutcomeKind) -> bool:
+        """Whether the kind is taken from other sources alone: then it is kept and shown, and feeds nothing."""
+        return source not in self.outcome_sources.get(kind, (source,))
 
 
 def numbers(document: Any) -> Any:
@@ -100,8 +103,9 @@ def read_outcome(event: Any, record_time: int, rules: OutcomeRules) -> Outcome:
         keys=_keys(valid),
         data=_data(valid.data),
         digest=sha256(canonical_json(whole)).digest(),
-        from_agent=rules.is_claim(tenant, valid.source, valid.kind),
+        from_agent=(own := rules.is_agents(tenant, valid.source)),
         clock_ahead=ahead,
+        barred=not own and rules.bars(valid.source, valid.kind),
     )
 
 

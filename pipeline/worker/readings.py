@@ -110,7 +110,7 @@ class ProcessReadings:
                 step.unresolved() for step in steps if isinstance(step, ResolveStep)
             )
             found[metrics.WAITING_OUTCOMES.name] = sum(
-                step.waiting_outcomes() for step in steps if isinstance(step, JudgeStep | CorrelateStep)
+                step.waiting_outcomes() for step in steps if isinstance(step, CorrelateStep)
             )
         if self._sink is not None:
             found[metrics.SINK_PENDING.name] = self._sink.pending

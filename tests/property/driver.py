@@ -187,8 +187,7 @@ class Pipeline:
 
     def waiting(self) -> int:
         """What the gauges say: outcomes that no session claimed yet."""
-        by_key = sum(step.waiting_outcomes() for step in self.correlators())
-        return by_key + sum(step.waiting_outcomes() for step in self.judges())
+        return sum(step.waiting_outcomes() for step in self.correlators())
 
     def held_spans(self) -> int:
         """Spans that stage 2 keeps for itself: their trace belongs to no conversation yet."""
@@ -206,7 +205,7 @@ class Pipeline:
     def keys_left(self) -> int:
         """Traces, outcomes, correlation keys and conversations that any stage still keeps."""
         left = sum(len(step.traces) for step in self.resolvers())
-        left += sum(len(step.identities) + len(step.keys) for step in self.correlators())
+        left += sum(len(step.identities) + len(step.keys) + step.known_subjects() for step in self.correlators())
         return left + sum(len(step.conversations) for step in self.judges())
 
     def watermarks(self) -> dict[tuple[Stage, int], int]:

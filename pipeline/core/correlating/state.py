@@ -1,26 +1,44 @@
-"""What stage 3 keeps: each outcome's newest version; what states a key and is addressed to it (RULES.md 32-37)."""
+"""What stage 3 keeps: each outcome's newest version; what states a key and is addressed to it; whom a subject met.
+
+Everything stays until its retention is over, in a shelf that knows what changed (RULES.md 32-37, 42).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from schemas.contact import Contact, Link
 from schemas.outcome import TRACE_KEY, Outcome, OutcomeKind
 
-MOST_TRACES = 200
-"""Source: RULES.md 36: a key that more traces state, begun by then, is too broad."""
-
 Key = tuple[str, str]
+State = TypeVar("State")
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class Identity(msgspec.Struct, array_like=True):
-    """One outcome identity: its newest version, and every key and conversation it was ever sent to."""
+    """One outcome identity: its newest version, every key and conversation it was ever sent to, and what it reached.
+
+    Args:
+        reached: conversation -> (stamp, whether it reaches a session there).
+        answered: somebody has said so since it was last sent.
+    """
 
     tenant: str
     outcome: Outcome
     keys: list[Key] = []
     conversation: str = ""
+    reached: dict[str, tuple[int, bool]] = {}
+    answered: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """No session has it yet (rule 37)."""
+        return self.outcome.kind is not OutcomeKind.RETRACT and not any(one for _, one in self.reached.values())
 
 
 class Statement(msgspec.Struct, array_like=True):
@@ -31,20 +49,41 @@ class Statement(msgspec.Struct, array_like=True):
     conversation: str
 
 
-class KeyState(msgspec.Struct, array_like=True):
-    """One key of one tenant.
+class AddressedOutcome(msgspec.Struct, array_like=True):
+    """An outcome that is, or was, addressed to the key.
 
     Args:
-        outcomes: "source\\0event_id" -> (stamp, newest version; None when no longer addressed to the key).
-        sent: which conversations each was sent to.
+        outcome: its newest version; None when no longer addressed to the key.
+        sent: the conversations that have it by this key.
+        too_broad: it was counted that the key is too broad for it.
     """
+
+    stamp: int
+    outcome: Outcome | None
+    sent: set[str] = set()
+    too_broad: bool = False
+
+
+class KeyState(msgspec.Struct, array_like=True):
+    """One key of one tenant: the traces that state it, the outcomes ("source\\0event_id") addressed to it."""
 
     tenant: str
     name: str
     value: str
     statements: dict[bytes, Statement] = {}
-    outcomes: dict[str, tuple[int, Outcome | None]] = {}
-    sent: dict[str, list[str]] = {}
+    outcomes: dict[str, AddressedOutcome] = {}
+
+
+class Side(msgspec.Struct, array_like=True):
+    """The sessions of one conversation that served a subject, and what it was last told about others (rule 42)."""
+
+    tenant: str
+    subject: str
+    conversation: str
+    stamp: int
+    sessions: tuple[Contact, ...] = ()
+    reopened: tuple[Link, ...] = ()
+    reopens: tuple[Link, ...] = ()
 
 
 def addresses(outcome: Outcome) -> list[Key]:
@@ -56,30 +95,74 @@ def addresses(outcome: Outcome) -> list[Key]:
     return list(outcome.keys)
 
 
-def waits(state: KeyState, identity: str, outcome: Outcome, max_clock_skew: int) -> bool:
-    """Whether no session can have claimed an outcome by this key: nothing stating it had begun by then (rule 37)."""
-    if not state.sent.get(identity):
-        return True
-    if outcome.kind is not OutcomeKind.EVIDENCE or state.name == TRACE_KEY:
-        return False  # stage 4 tells
-    begun_by = outcome.event_time + max_clock_skew
-    return not any(one.conversation and one.start <= begun_by for one in state.statements.values())
+class Shelf(Generic[State]):
+    """States by key, which of them changed since the last cut, and when each is to be looked at again.
 
-
-def targets(state: KeyState, outcome: Outcome, max_clock_skew: int) -> tuple[list[str], bool]:
-    """(conversations that an outcome by this key goes to, whether the key is too broad for it).
-
-    Evidence goes to every conversation that holds a trace stating the key; stage 4 chooses the sessions. Other kinds go
-    to that of the latest trace that states it and had begun, or, where none had, of the earliest (rule 36).
+    Args:
+        prefix: the first byte of its keys.
+        expires: state -> the last event time that can count for it, None where it holds nothing (ns).
+        retention: how long it stays after that, ns.
     """
-    live = [(one.start, trace_id, one.conversation) for trace_id, one in state.statements.items() if one.conversation]
-    if state.name == TRACE_KEY:
-        return sorted({conversation for _, _, conversation in live}), False
-    begun_by = outcome.event_time + max_clock_skew
-    begun = [one for one in live if one[0] <= begun_by]
-    if len(begun) > MOST_TRACES:
-        return [], True
-    if outcome.kind is OutcomeKind.EVIDENCE:
-        return sorted({conversation for _, _, conversation in live}), False
-    chosen: Iterable[tuple[int, bytes, str]] = [max(begun)] if begun else sorted(live)[:1]
-    return [conversation for _, _, conversation in chosen], False
+
+    __slots__ = ("_armed", "_decode", "_dirty", "_expires", "_gone", "_retention", "_timers", "prefix", "states")
+
+    def __init__(
+        self, prefix: bytes, kind: type[State], expires: Callable[[State], int | None], retention: int
+    ) -> None:
+        self.prefix, self._expires, self._retention = prefix, expires, retention
+        self.states: dict[bytes, State] = {}
+        self._decode: Callable[[bytes], State] = msgspec.msgpack.Decoder(kind).decode
+        self._dirty: set[bytes] = set()
+        self._gone: set[bytes] = set()
+        self._timers: list[tuple[int, bytes]] = []
+        self._armed: set[bytes] = set()
+
+    def key(self, *parts: str) -> bytes:
+        return self.prefix + "\0".join(parts).encode()
+
+    def load(self, key: bytes, encoded: bytes) -> State:
+        state = self.states[key] = self._decode(encoded)
+        self._arm(key, state, 0)
+        return state
+
+    def touch(self, key: bytes, state: State, now: int) -> None:
+        """The state is new or was changed; `now` is the watermark."""
+        self.states[key] = state
+        self._gone.discard(key)
+        self._dirty.add(key)
+        self._arm(key, state, now)
+
+    def forget(self, key: bytes) -> None:
+        del self.states[key]
+        self._dirty.discard(key)
+        self._gone.add(key)
+
+    def due(self, watermark: int) -> Iterator[tuple[bytes, State]]:
+        """What has expired at `watermark`; whoever takes it forgets it, or it is asked about again next time."""
+        again: list[tuple[bytes, State]] = []
+        while self._timers and self._timers[0][0] < watermark:
+            _, key = heapq.heappop(self._timers)
+            self._armed.discard(key)
+            state = self.states.get(key)
+            if state is None:
+                continue
+            last = self._expires(state)
+            if last is None or last + self._retention < watermark:
+                yield key, state
+            if key in self.states:
+                again.append((key, state))
+        for key, state in again:
+            self._arm(key, state, watermark)
+
+    def _arm(self, key: bytes, state: State, now: int) -> None:
+        if key not in self._armed:
+            self._armed.add(key)
+            last = self._expires(state)
+            heapq.heappush(self._timers, ((now if last is None else last) + self._retention, key))
+
+    def changed(self) -> tuple[list[tuple[bytes, bytes]], list[bytes]]:
+        """(encoded states that changed, keys that are gone) since the last call."""
+        states: list[tuple[bytes, Any]] = [(key, _encode(self.states[key])) for key in self._dirty]
+        gone = list(self._gone)
+        self._dirty, self._gone = set(), set()
+        return states, gone

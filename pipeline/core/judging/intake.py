@@ -70,6 +70,7 @@ def take_outcome(conversation: Conversation, record: Attached) -> Taken | None:
             break
     else:
         held.ways.append((record.via, record.stamp, record.outcome))
+    held.reached = None  # whoever sent it is answered
     after = record.outcome
     if (after and after.order) == (before and before.order):
         return Taken()

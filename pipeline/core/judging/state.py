@@ -8,6 +8,7 @@ import msgspec
 
 from pipeline.core.judging.attach import Via
 from pipeline.core.judging.fold import Contribution
+from schemas.contact import Link
 from schemas.outcome import Outcome
 
 
@@ -26,9 +27,14 @@ class HeldTrace(msgspec.Struct, array_like=True):
 
 
 class HeldOutcome(msgspec.Struct, array_like=True):
-    """An outcome identity: by each way it may come, the highest stamp and its content then (None: withdrawn)."""
+    """An outcome identity: by each way it may come, the highest stamp and its content then (None: withdrawn).
+
+    Args:
+        reached: whether stage 3 was told that a session has it; None where it is to be told.
+    """
 
     ways: list[tuple[Via, int, Outcome | None]] = []
+    reached: bool | None = None
 
     def newest(self) -> Outcome | None:
         """The content that holds: the newest version that any way carries (one way may be behind another)."""
@@ -37,6 +43,22 @@ class HeldOutcome(msgspec.Struct, array_like=True):
 
     def vias(self) -> list[Via]:
         return sorted(via for via, _, outcome in self.ways if outcome is not None)
+
+
+class ToldSubject(msgspec.Struct, array_like=True):
+    """What stage 3 was told of the sessions that served a subject, and what it said (RULES.md 42).
+
+    Args:
+        stamp, digest: of what was told last; `answered`: the greatest stamp that was answered.
+        heard: the stamp of the newest answer; `reopened`, `reopens`: what it says, as in `Returns`.
+    """
+
+    stamp: int
+    digest: bytes
+    answered: int = 0
+    heard: int = 0
+    reopened: tuple[Link, ...] = ()
+    reopens: tuple[Link, ...] = ()
 
 
 class Published(msgspec.Struct, array_like=True):
@@ -77,5 +99,5 @@ class Conversation(msgspec.Struct, array_like=True):
     published: list[Published] = []
     causes: list[str] = []
     due: int = 0
-    waiting: int = 0
     fresh: list[FreshSpan] = []
+    subjects: dict[str, ToldSubject] = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.correlating.state import MOST_TRACES
+from pipeline.core.correlating.keys import MOST_TRACES
 from pipeline.core.correlating.step import CorrelateStep
 from pipeline.core.effects import Result
 from pipeline.core.timeline import DAY, TimeRules
