@@ -22,6 +22,7 @@ from pipeline.core.judging.step import JudgeStep
 from pipeline.core.measuring.step import MeasureStep
 from pipeline.core.resolving.step import ResolveStep
 from pipeline.core.timeline import Source, TimeRules
+from schemas.erasing import Forget, Forgotten
 from schemas.outcome import Addressed, Attached, OutcomeArrival
 from schemas.segment import Partial, PartialReset
 from schemas.span import Answer, Asked, SpanArrival, Stated, TraceGone, TraceSpans
@@ -105,7 +106,7 @@ STAGES: tuple[StageSpec, ...] = (
         source=Topic.SPANS,
         snap=Topic.RESOLVE_SNAP,
         targets=(Topic.SESSION_EVENTS, Topic.CORRELATIONS),
-        record=SpanArrival | Asked | Answer,
+        record=SpanArrival | Asked | Answer | Forgotten,
         sources=lambda counts: [*_spans(counts), *_logs(counts)],
         make=_resolve,
     ),
@@ -125,7 +126,7 @@ STAGES: tuple[StageSpec, ...] = (
         source=Topic.SESSION_EVENTS,
         snap=Topic.JUDGE_SNAP,
         targets=(Topic.PARTIALS,),
-        record=TraceSpans | TraceGone | Attached,
+        record=TraceSpans | TraceGone | Attached | Forget,
         sources=lambda counts: [*_resolved(counts), *_correlated(counts)],
         make=_judge,
     ),

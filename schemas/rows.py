@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+ERASURES = "erasures"
+
 TABLES: dict[str, tuple[str, ...]] = {
     "verdicts": (
         "tenant",
@@ -143,6 +145,14 @@ TABLES: dict[str, tuple[str, ...]] = {
         "tenant",
         "trace_id",
         "payload",
+    ),
+    ERASURES: (
+        "order_id",
+        "stage",
+        "partition",
+        "alias",
+        "what",
+        "n",
     ),
 }
 """`data`, `verdict`, `changed` are JSON text; `dimensions` a map; `*_at` are 0 where unknown; `via` is `name=value`."""

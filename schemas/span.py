@@ -199,6 +199,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, tag="w"):
         stamp: of the answers by one target the highest holds.
         conversation, end, length: where the chain from it ends; how many steps on.
         earliest: (start, trace id) of the earliest trace on that way.
+        erased: where it leads to something erased: until when that must not come again, ns.
     """
 
     tenant: str
@@ -213,6 +214,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, tag="w"):
     end: bytes
     length: int
     earliest: tuple[int, bytes]
+    erased: int = 0
 
 
 class TraceSpans(msgspec.Struct, array_like=True, frozen=True, tag="t"):
@@ -245,6 +247,7 @@ class Stated(msgspec.Struct, array_like=True, frozen=True, tag="k"):
     Args:
         start: the trace's start (rule 6), ns; what is latest and what had begun is decided by it.
         conversation: empty when the trace belongs to no session any more.
+        erased: the trace is erased: until when it must not come again, ns.
     """
 
     tenant: str
@@ -254,3 +257,4 @@ class Stated(msgspec.Struct, array_like=True, frozen=True, tag="k"):
     stamp: int
     start: int
     conversation: str
+    erased: int = 0

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -22,6 +23,7 @@ from pipeline.runners.group_runner import GroupRunner, Place
 from pipeline.runners.messages import Incoming
 from pipeline.runners.options import RunnerOptions
 from schemas.envelope import FORMAT, decoder
+from schemas.erasing import ERASE_ROWS, EraseRows
 from schemas.rows import TABLES
 from schemas.topics import Stage, Topic
 from schemas.wire import DeadLetter, Row
@@ -37,6 +39,9 @@ class RowSink(Protocol):
 
     async def write(self, table: str, rows: Sequence[Sequence[Any]], token: str) -> Any:
         """Insert rows; when it returns they are there. Raises `StoreUnavailable`."""
+
+    async def erase(self, orders: Sequence[EraseRows]) -> None:
+        """Erase conversations; when it returns it is done. Raises `StoreUnavailable`."""
 
 
 class SinkRunner(GroupRunner):
@@ -58,6 +63,7 @@ class SinkRunner(GroupRunner):
         super().__init__(Stage.SINK, [Topic.ROWS, Topic.DEAD_LETTERS], options, max_records=200)
         self._sink, self._max_rows, self._max_seconds, self._first_wait = sink, max_rows, max_seconds, first_wait
         self._rows: dict[str, list[Sequence[Any]]] = {}
+        self._orders: list[EraseRows] = []
         self._read: dict[Place, tuple[int, int]] = {}  # first and last offset of the batch
         self._since = 0.0
         self._waits = False
@@ -84,7 +90,7 @@ class SinkRunner(GroupRunner):
             await self._write()
 
     def given_up(self) -> None:
-        self._rows, self._read, self._waits = {}, {}, False
+        self._rows, self._orders, self._read, self._waits = {}, [], {}, False
 
     def _collect(self, message: Incoming) -> None:
         place = message.topic, message.partition
@@ -105,6 +111,8 @@ class SinkRunner(GroupRunner):
         for row in envelope.records:
             if row.table in TABLES:
                 self._add(row.table, row.values)
+            elif row.table == ERASE_ROWS:
+                self._orders.append(EraseRows(*row.values))
             else:
                 self._bury(message, "unknown_table", row.table)
 
@@ -127,26 +135,30 @@ class SinkRunner(GroupRunner):
 
     async def _write(self) -> None:
         for table in sorted(self._rows):
-            if not await self._write_table(table, self._rows[table]):
+            rows = self._rows[table]
+            if not await self._try(partial(self._sink.write, table, rows, self._token(table)), table, len(rows)):
                 return
+        orders = self._orders  # after the rows, which may be of what is to be erased
+        if orders and not await self._try(partial(self._sink.erase, orders), ERASE_ROWS, len(orders)):
+            return
         await self.commit({place: last + 1 for place, (_, last) in self._read.items()})
-        self._rows, self._read = {}, {}
+        self._rows, self._orders, self._read = {}, [], {}
 
-    async def _write_table(self, table: str, rows: list[Sequence[Any]]) -> bool:
+    async def _try(self, call: Callable[[], Awaitable[Any]], table: str, rows: int) -> bool:
         """Try until it is there; `False` when a rebalance or a stop ends the trying: then nothing is committed."""
         wait = self._first_wait
         while True:
             try:
-                await self._sink.write(table, rows, self._token(table))
+                await call()
             except StoreUnavailable as error:
                 if not self._waits:
-                    log.warning("the store takes no rows: trying again", table=table, rows=len(rows), error=error)
+                    log.warning("the store takes no rows: trying again", table=table, rows=rows, error=error)
                 self._waits = True
             else:
                 if self._waits:
                     log.info("the store takes rows again", table=table)
                 self._waits = False
-                self.statistics.records[Result.USED, table] += len(rows)
+                self.statistics.records[Result.USED, table] += rows
                 return True
             if await self._interrupted_within(wait):
                 self.given_up()

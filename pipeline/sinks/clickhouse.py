@@ -20,7 +20,17 @@ from pipeline.logs import Log
 from pipeline.sinks.columns import BadValue, Convert, converter
 from pipeline.sinks.connection import Connection
 from pipeline.sinks.conversation import Conversation, read_conversation
+from pipeline.sinks.erasing import (
+    ErasedConversations,
+    Receipt,
+    StoredSessions,
+    conversations_of,
+    erase,
+    receipts,
+    sessions_of,
+)
 from pipeline.sinks.listing import Page, Place, Wanted, read_page
+from schemas.erasing import EraseRows
 from schemas.rows import TABLES
 from schemas.topics import Topic
 
@@ -38,11 +48,13 @@ class Store(Connection):
     def __init__(self, connect: Callable[[], Client], database: str, embedded: bool) -> None:
         super().__init__(connect, database, embedded)
         self._types: dict[str, list[str]] = {}
+        self._erased = ErasedConversations(self)
 
     async def write(self, table: str, rows: Sequence[Sequence[Any]], token: str) -> int:
         """Insert rows of `schemas.rows.TABLES[table]`; when it returns they are there.
 
-        A row that the table cannot hold is found by halving the batch, and lies in `dead_letters` instead.
+        A row that the table cannot hold is found by halving the batch, and lies in `dead_letters` instead. A row of a
+        conversation that is erased is left out.
 
         Args:
             token: names the batch, the same whenever the same batch is sent again (made of Kafka offsets).
@@ -54,6 +66,26 @@ class Store(Connection):
             StoreUnavailable: write the same batch again later.
         """
         return await self.in_thread(lambda: self._write(table, rows, token))
+
+    async def erase(self, orders: Sequence[EraseRows]) -> None:
+        """Erase conversations, now and for what may still come; when it returns it is done.
+
+        Raises:
+            StoreUnavailable: do it again later.
+        """
+        await self.in_thread(lambda: self._erase(orders))
+
+    async def receipts(self, order: str) -> list[Receipt]:
+        """What an erasure order has found so far, in every place."""
+        return await self.in_thread(lambda: receipts(self, order))
+
+    async def conversations_of(self, tenant: str, subject: str) -> list[StoredSessions]:
+        """Conversations that served a subject."""
+        return await self.in_thread(lambda: conversations_of(self, tenant, subject))
+
+    async def sessions_of(self, tenant: str, conversation: str) -> int:
+        """How many sessions of a conversation there are."""
+        return await self.in_thread(lambda: sessions_of(self, tenant, conversation))
 
     async def rates(self, cube: str, window_start_ns: int, window_end_ns: int) -> list[RateCount]:
         """Dimensions, rate, numerator and denominator over the buckets that begin in [start, end)."""
@@ -75,7 +107,13 @@ class Store(Connection):
         """A page of the sessions that are wanted."""
         return await self.in_thread(lambda: read_page(self, wanted, after, limit))
 
+    def _erase(self, orders: Sequence[EraseRows]) -> None:
+        erase(self, orders)
+        for one in orders:
+            self._erased.add(one)
+
     def _write(self, table: str, rows: Sequence[Sequence[Any]], token: str) -> int:
+        rows = self._erased.without(table, rows)
         good: list[list[Any]] = []
         refused: list[tuple[int, str]] = []
         converters = [converter(column_type) for column_type in self._types_of(table)]

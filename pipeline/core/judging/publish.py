@@ -122,6 +122,15 @@ class Publisher:
                 row = step_row(conversation.name, span, self._versions.next())
                 self._outbox.send(Topic.ROWS, self._partition, row)
 
+    def left_out(self, conversation: Conversation, fresh: Sequence[FreshSpan]) -> None:
+        """Spans above a trace's limit (rule 8), each once."""
+        most = self._rules.max_spans_per_trace
+        new = Counter(one.trace_id for one in fresh if one.before is None)
+        for trace_id, n in new.items():
+            over = len(conversation.traces[trace_id].spans) - most
+            if over > 0:
+                self._outbox.count(Result.NOTED, "truncated", min(n, over))
+
     def outcome_row(self, record: Attached) -> None:
         self._outbox.send(Topic.ROWS, self._partition, outcome_row(record, self._versions.next()))
 

@@ -10,7 +10,6 @@ A publication takes a conversation as a whole: all its ordinals, and tombstones 
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -19,25 +18,26 @@ from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Changed, Outbox, Result, Versions
 from pipeline.core.judging.accept import SettledGuard
 from pipeline.core.judging.boundaries import cut
+from pipeline.core.judging.erase import ConversationEraser
 from pipeline.core.judging.fold import Fold
 from pipeline.core.judging.intake import Taken, drop_trace, take_outcome, take_spans
 from pipeline.core.judging.judge import judge_conversation
 from pipeline.core.judging.publish import Publisher
+from pipeline.core.judging.seen import SeenTraces
 from pipeline.core.judging.state import Conversation, FreshSpan
-from pipeline.core.judging.views import TraceView, view_trace
+from pipeline.core.judging.views import TraceView
 from pipeline.core.timeline import TimeRules
+from schemas.erasing import Forget
 from schemas.outcome import Attached
 from schemas.segment import PartialReset
-from schemas.span import Span, TraceGone, TraceSpans
+from schemas.span import TraceGone, TraceSpans
 from schemas.topics import Topic
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_conversation = msgspec.msgpack.Decoder(Conversation).decode
-_decode_span = msgspec.msgpack.Decoder(Span).decode
 
 CONVERSATION = b"c"
 SEALED = b"s"
-SEEN_TRACES = 4096
 
 
 class JudgeStep:
@@ -52,22 +52,18 @@ class JudgeStep:
     def __init__(
         self, partition: int, partitions: int, book: ContractBook, rules: TimeRules, patience: int = 0
     ) -> None:
-        self.partition, self.partitions, self.book, self.rules, self.patience = (
-            partition,
-            partitions,
-            book,
-            rules,
-            patience,
-        )
+        self.partition, self.partitions, self.patience = partition, partitions, patience
+        self.book, self.rules = book, rules
         self.outbox, self.versions = Outbox(), Versions()
         self.fold = Fold()
         self.conversations: dict[bytes, Conversation] = {}
         self.watermark = 0
         self._publisher = Publisher(partition, partitions, book, rules, self.outbox, self.versions, self.fold)
         self._guard = SettledGuard(book, rules)
+        self._eraser = ConversationEraser(partition, partitions, rules, self.outbox, self.fold)
         self._timers: list[tuple[int, bytes]] = []
         self._touched: dict[bytes, int] = {}
-        self._seen: dict[tuple[bytes, bytes], TraceView] = {}
+        self._seen = SeenTraces(rules.max_spans_per_trace)
         self._dirty: set[bytes] = set()
         self._gone: set[bytes] = set()
         self._replayed: set[bytes] | None = None
@@ -78,6 +74,8 @@ class JudgeStep:
     def load(self, key: bytes, state: bytes) -> None:
         if key[:1] == SEALED:
             self.fold.load_sealed(state)
+            return
+        if self._eraser.tombstones.load(key, state):
             return
         conversation = _decode_conversation(state)
         self.conversations[key] = conversation
@@ -112,12 +110,16 @@ class JudgeStep:
 
     # -- input ---------------------------------------------------------------------------------------------------------
 
-    def apply(self, records: Sequence[TraceSpans | TraceGone | Attached]) -> None:
+    def apply(self, records: Sequence[TraceSpans | TraceGone | Attached | Forget]) -> None:
         for record in records:
-            key = CONVERSATION + record.tenant.encode() + b"\0" + record.conversation.encode()
+            if isinstance(record, Forget):
+                for order in self._eraser.found(record, self.conversations, self.watermark):
+                    self._forget(order)
+                continue
+            key = _key(record)
             conversation = self.conversations.get(key)
             if conversation is None:
-                if isinstance(record, TraceGone):
+                if isinstance(record, TraceGone) or self._eraser.refuses(record):
                     continue
                 conversation = self.conversations[key] = Conversation(
                     record.tenant, record.conversation, {}, {}, [], []
@@ -141,11 +143,25 @@ class JudgeStep:
         self, key: bytes, conversation: Conversation, record: TraceSpans | TraceGone | Attached, taken: Taken
     ) -> None:
         if not isinstance(record, Attached):
-            self._seen.pop((key, record.trace_id), None)
+            self._seen.forget(key, record.trace_id)
             self.outbox.count(Result.DROPPED, "repeated", taken.repeated)
         if taken.fresh:
             conversation.fresh.extend(taken.fresh)
         self._touch(key, conversation, taken.cause)
+
+    def _forget(self, order: Forget) -> None:
+        """Erase a conversation; what it counts is what it would count now."""
+        key = _key(order)
+        if self._touched.pop(key, None) is not None and key in self.conversations:
+            self._recompute(key, self.conversations[key])
+        self._erase(key, order, ())
+
+    def _erase(self, key: bytes, order: Forget, fresh: Sequence[FreshSpan]) -> None:
+        self._eraser.erase(order, self.conversations.pop(key, None), fresh, self.watermark)
+        self._touched.pop(key, None)
+        self._seen.clear()
+        self._dirty.discard(key)
+        self._gone.add(key)
 
     def _touch(self, key: bytes, conversation: Conversation, cause: str) -> None:
         if cause and cause not in conversation.causes:
@@ -161,6 +177,7 @@ class JudgeStep:
         if watermark <= self.watermark:
             return
         self.watermark = watermark
+        self._eraser.tombstones.expire(watermark)
         while self._timers and self._timers[0][0] <= watermark:
             due, key = heapq.heappop(self._timers)
             conversation = self.conversations.get(key)
@@ -194,21 +211,24 @@ class JudgeStep:
 
     def _recompute(self, key: bytes, conversation: Conversation) -> None:
         fresh, conversation.fresh = conversation.fresh, []
-        views = self._views(key, conversation)
+        views = self._seen.views(key, conversation)
+        if fresh and (order := self._eraser.order_for(conversation, views)) is not None:
+            self._erase(key, order, fresh)
+            return
         sessions = cut(views, self.book, self.rules)
         if fresh and self._guard.applies(sessions, fresh):
             refused = self._guard.refuse(
                 conversation,
                 fresh,
-                lambda one: cut(self._views(key, one, anew=True), self.book, self.rules),
+                lambda one: cut(self._seen.views(key, one, anew=True), self.book, self.rules),
             )
             if refused:
                 self._publisher.settled(conversation, refused)
                 fresh = [one for one in fresh if one not in refused]
-                views = self._views(key, conversation, anew=True)
+                views = self._seen.views(key, conversation, anew=True)
                 sessions = cut(views, self.book, self.rules)
         self.outbox.count(Result.USED, "span", sum(one.before is None for one in fresh))
-        self._count_left_out(conversation, fresh)
+        self._publisher.left_out(conversation, fresh)
         outcomes = {
             (newest.source, newest.event_id): (newest, held.vias())
             for held in conversation.outcomes.values()
@@ -224,31 +244,6 @@ class JudgeStep:
         self._publisher.steps(conversation, fresh, views)
         self._dirty.add(key)
         self._schedule(key, conversation, views, judged.next_due)
-
-    def _count_left_out(self, conversation: Conversation, fresh: Sequence[FreshSpan]) -> None:
-        """Spans above a trace's limit (rule 8), each once."""
-        most = self.rules.max_spans_per_trace
-        new = Counter(one.trace_id for one in fresh if one.before is None)
-        for trace_id, n in new.items():
-            over = len(conversation.traces[trace_id].spans) - most
-            if over > 0:
-                self.outbox.count(Result.NOTED, "truncated", min(n, over))
-
-    def _views(self, key: bytes, conversation: Conversation, anew: bool = False) -> list[TraceView]:
-        """The traces as the rules look at them; an unchanged trace keeps its view for a while."""
-        if anew or len(self._seen) > SEEN_TRACES:
-            self._seen.clear()
-        views: list[TraceView] = []
-        for trace_id, held in conversation.traces.items():
-            if not held.spans or held.gone:
-                continue
-            view = self._seen.get((key, trace_id))
-            if view is None:
-                spans = [_decode_span(body) for _, body in held.spans.values()]
-                view = view_trace(trace_id, spans, self.rules.max_spans_per_trace, held.lead)
-                self._seen[key, trace_id] = view
-            views.append(view)
-        return views
 
     def _schedule(self, key: bytes, conversation: Conversation, views: Sequence[TraceView], next_due: int) -> None:
         """The next moment to look again: a decision, or the end of retention, when all of it leaves the state."""
@@ -285,7 +280,7 @@ class JudgeStep:
         gone = list(self._gone)
         self._dirty, self._gone = set(), set()
         self.fold.sealed_changed = set()
-        return Changed(states, gone)
+        return self._eraser.tombstones.with_changes(states, gone)
 
     # -- for gauges ----------------------------------------------------------------------------------------------------
 
@@ -296,3 +291,8 @@ class JudgeStep:
 
     def waiting_outcomes(self) -> int:
         return sum(conversation.waiting for conversation in self.conversations.values())
+
+
+def _key(record: TraceSpans | TraceGone | Attached | Forget) -> bytes:
+    """Of a conversation's state."""
+    return CONVERSATION + record.tenant.encode() + b"\0" + record.conversation.encode()

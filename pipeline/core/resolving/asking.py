@@ -63,7 +63,7 @@ class Asking:
             trace.askers.append((asker, ""))
         if trace.way is not None:
             self._tell(trace, asker, "")
-        self._done(trace.tenant, asker, about=trace.trace_id)
+        self.done(trace.tenant, asker, about=trace.trace_id)
 
     def answer_shared(self, asked: Asked, having: Iterable[TraceState]) -> None:
         """Answer who has a response id here, and remember the question for those who come later."""
@@ -73,7 +73,7 @@ class Asking:
             askers.append(asked.trace_id)
         for trace in having:
             self._join(trace, asked.trace_id, asked.response_id)
-        self._done(asked.tenant, asked.trace_id, response_id=asked.response_id)
+        self.done(asked.tenant, asked.trace_id, response_id=asked.response_id)
 
     def has(self, key: bytes, trace: TraceState, response_id: str) -> None:
         """A trace here turns out to have a response id."""
@@ -122,7 +122,8 @@ class Asking:
         )
         self._send(trace.tenant, asker, answer)
 
-    def _done(self, tenant: str, asker: bytes, about: bytes = b"", response_id: str = "") -> None:
+    def done(self, tenant: str, asker: bytes, about: bytes = b"", response_id: str = "") -> None:
+        """A question is answered, as far as this partition can."""
         done = Answer(tenant, asker, about, response_id, NOBODY, 0, 0, False, "", b"", 0, (0, b""))
         self._send(tenant, asker, done)
 

@@ -86,6 +86,10 @@ class TraceState(msgspec.Struct, array_like=True):
     def links(self) -> set[bytes]:
         return {link for head in self.spans.values() for link in head.links}
 
+    def answers(self) -> list[Answer]:
+        """What it was told of others."""
+        return [*self.linked.values(), *(one for by_target in self.shared.values() for one in by_target.values())]
+
     def responses(self) -> set[str]:
         return {head.response_id for head in self.spans.values() if head.response_id}
 

@@ -33,7 +33,7 @@ DEFAULTS: dict[str, Any] = {
     **{"agents": ["a"], "dimensions": (("family", "returns"),), "numerator": 1, "denominator": 2},
     **{"trace_id": b"\xab" * 16, "span_id": b"\xcd" * 8, "parent_id": b"", "trace_ids": [b"\xab" * 16]},
 }
-OF_TABLE: dict[str, dict[str, Any]] = {"agent_steps": {"flags": 0}}
+OF_TABLE: dict[str, dict[str, Any]] = {"agent_steps": {"flags": 0}, "erasures": {"n": 1}}
 
 
 def row(table: str, **given: Any) -> list[Any]:

@@ -29,7 +29,7 @@ def test_a_changed_file_is_refused(store: Store) -> None:
 
 
 def test_a_store_newer_than_the_program_is_refused(store: Store) -> None:
-    with pytest.raises(MigrationError, match="0005_views"):
+    with pytest.raises(MigrationError, match="0006_erasures"):
         migrate(store, packaged()[:-1])
 
 
@@ -45,6 +45,25 @@ def test_retention_is_a_setting_of_each_table(store: Store) -> None:
         migrate(store, retention_days={"verdict": 1})
 
 
+@pytest.mark.parametrize("table", TABLES)
+def test_what_is_older_than_the_retention_goes_and_what_is_younger_stays(store: Store, table: str) -> None:
+    migrate(store, retention_days={table: 30})
+    name = TABLES[table][0]
+    values = {"version": "1"} if "version" in TABLES[table] else {}
+    store.command(f"SYSTEM START MERGES {table}")
+    try:
+        for days in (29, 31):
+            row = {name: f"'{days} days'", "written_at": f"now() - INTERVAL {days} DAY", **values}
+            store.command(f"INSERT INTO {table} ({', '.join(row)}) SELECT {', '.join(row.values())}")
+        store.command(f"OPTIMIZE TABLE {table} FINAL")
+        left = [one for (one,) in store.query(f"SELECT {name} FROM {table} WHERE endsWith({name}, ' days')")]
+    finally:
+        store.command(f"ALTER TABLE {table} DELETE WHERE endsWith({name}, ' days')", settings={"mutations_sync": 1})
+        store.command(f"SYSTEM STOP MERGES {table}")
+
+    assert left == ["29 days"]
+
+
 def test_ids_lead_no_sort_key_and_versions_cannot_part(store: Store) -> None:
     mutable = {"start", "end", "bucket", "family", "as_of", "version", "is_deleted", "written_at", "event_time"}
     keys = {
@@ -54,8 +73,8 @@ def test_ids_lead_no_sort_key_and_versions_cannot_part(store: Store) -> None:
             "WHERE database = 'trueup' AND engine LIKE '%MergeTree'"
         )
     }
-    assert keys.keys() == TABLES.keys() | {"schema_migrations"}
-    for table in TABLES.keys() - {"segment_metrics", "dead_letters"}:
+    assert keys.keys() == TABLES.keys() | {"schema_migrations", "erased"}
+    for table in TABLES.keys() - {"segment_metrics", "dead_letters", "erasures"}:
         sorting, partition = keys[table]
         assert sorting.startswith("tenant, cityHash64(conversation), conversation")
         assert not mutable & set(re.findall(r"\w+", sorting))
