@@ -30,7 +30,7 @@ class Contact(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Contacts(msgspec.Struct, array_like=True, frozen=True, tag="C"):
-    """`trueup.correlations`: all sessions of a conversation that served the subject, as of `stamp`; it is a question."""
+    """`trueup.correlations`: all sessions of a conversation that served the subject, as of `stamp`: a question."""
 
     tenant: str
     subject: str

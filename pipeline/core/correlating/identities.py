@@ -1,7 +1,7 @@
 """Where the versions of an outcome meet, and whether a session has it (RULES.md 32, 33, 37).
 
 The rule this file keeps: of one identity the newest version is where it is addressed and nowhere else, and an outcome
-that no session has is said to wait until its retention is over, once, however many keys and conversations it was sent to.
+that no session has waits until its retention is over, as one, however many keys and conversations it was sent to.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Business keys: the traces that state one, the outcomes addressed to it, and where it leads each of them (RULES.md 36).
+"""Business keys: the traces that state one, the outcomes addressed to it, and where it leads them (RULES.md 36).
 
-The rule this file keeps: what an outcome reaches by a key is a function of the traces that state the key, whichever came
-first. A key that thousands of traces state must not cost thousands of looks for each further one: what a further trace
-can change is looked at alone.
+The rule this file keeps: what an outcome reaches by a key is a function of the traces that state the key, whichever
+came first. A key that thousands of traces state must not cost thousands of looks for each further one: what a further
+trace can change is looked at alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What stage 4 tells stage 3 and hears from it: sessions of a subject, and whether outcomes reach one (RULES.md 37, 42).
+"""What stage 4 tells stage 3 and hears from it: sessions of a subject, and what outcomes reach (RULES.md 37, 42).
 
-The rule this file keeps: stage 3 has heard of what holds, or the question is under way. Until it is answered, this stage
-does not say that event time has gone on past the moment at which it asked. What a dead worker told is overruled.
+The rule this file keeps: stage 3 has heard of what holds, or the question is under way. Until it is answered, this
+stage does not say that event time has gone on past the moment at which it asked. What a dead worker told is overruled.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Teller:
                 self._seen.setdefault(key, set()).update(said.subjects)
 
     def repeat(self, keys: Collection[bytes]) -> None:
-        """From now on tell of these conversations anew, also what did not change; called with none when that is done."""
+        """From now on tell of these conversations anew, also what did not change; of none when that is done."""
         self._again = frozenset(keys)
         if not keys:
             self._seen.clear()
