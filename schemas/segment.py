@@ -81,6 +81,8 @@ class Partial(msgspec.Struct, array_like=True, frozen=True, tag="p"):
         owner: the stage-4 partition that counts.
         version: of one (cube, dimensions, bucket, owner) the highest holds.
         states: sessions by state, such as `claimed_completed` or `pending`.
+        means: (measure, sessions that have it, sum in millionths).
+        failures: `stage/<stage>` and `criterion/<id>` -> eligible sessions that failed so.
         outcome_at: when the newest outcome that it takes up was written to Kafka, ns; 0 if none brought it about.
     """
 
@@ -93,6 +95,8 @@ class Partial(msgspec.Struct, array_like=True, frozen=True, tag="p"):
     cells: tuple[Cell, ...]
     states: dict[str, int]
     outcome_at: int = 0
+    means: tuple[tuple[str, int, int], ...] = ()
+    failures: dict[str, int] = {}
 
 
 class PartialReset(msgspec.Struct, array_like=True, frozen=True, tag="r"):
@@ -127,4 +131,29 @@ class RateReading(msgspec.Struct, frozen=True):
     effective_n: float
     maturity: float | None
     target: float | None
+    as_of: int
+
+
+class MeanReading(msgspec.Struct, frozen=True):
+    """A mean as published, of the sessions of a window that have the measure: how many they are goes with it."""
+
+    cube: str
+    dimensions: Dimensions
+    measure: str
+    window: str
+    mean: float
+    count: int
+    target: float | None
+    as_of: int
+
+
+class CountReading(msgspec.Struct, frozen=True):
+    """Sessions of a window by something: `what` is `state`, `stage` or `criterion`, `name` which of them."""
+
+    cube: str
+    dimensions: Dimensions
+    what: str
+    name: str
+    window: str
+    count: int
     as_of: int

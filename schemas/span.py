@@ -86,6 +86,8 @@ class Said(msgspec.Struct, array_like=True, frozen=True):
         keys: `trueup.correlation.<name>` -> values.
         subjects: whom it serves, hashed; issues, keys and subjects are sets, each element of an array is a value.
         tripped: None where the span is no guardrail check.
+        scenario, trial: what is played, as `trueup.scenario` and `trueup.trial` state it, on the span or its resource.
+        arguments: of a tool call that plays a scenario, each value in one spelling; None where they are not kept.
     """
 
     families: tuple[str, ...] = ()
@@ -96,6 +98,9 @@ class Said(msgspec.Struct, array_like=True, frozen=True):
     subjects: tuple[str, ...] = ()
     tripped: bool | None = None
     evaluations: tuple[Evaluation, ...] = ()
+    scenario: str = ""
+    trial: str = ""
+    arguments: dict[str, str] | None = None
 
 
 class Span(msgspec.Struct, array_like=True, frozen=True):

@@ -39,6 +39,99 @@ class Completion(StrEnum):
     NONE = ""  # no contract judges it
 
 
+class Scoring(StrEnum):
+    """What came of asking an evaluator. `MISSING`: nobody was asked, or nobody has answered yet."""
+
+    SCORED = "scored"
+    ABSTAINED = "abstained"
+    ERROR = "error"
+    MISSING = "missing"
+
+
+class Stage(StrEnum):
+    """Where a task broke first."""
+
+    PLANNING = "planning"
+    EXECUTION = "execution"
+    VERIFICATION = "verification"
+    POLICY = "policy"
+    INFRASTRUCTURE = "infrastructure"
+
+
+class EvaluationVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What holds of one evaluation of a session: of its name the latest that was scored, else the latest.
+
+    Args:
+        score: as it was given; None unless it was scored.
+        normal: the same on a scale of 0 to 1; None where the scale is not known.
+        layer: `memory`, `knowledge`, `tool`, `prompt` or `system`.
+        contradictions: how many the evaluator told.
+    """
+
+    name: str
+    state: Scoring
+    score: float | None = None
+    normal: float | None = None
+    label: str = ""
+    layer: str = ""
+    source: str = ""
+    at: int = 0
+    from_agent: bool = False
+    contradictions: int = 0
+
+
+class Quality(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How well a session was done, as judges and people scored it; no rate reads any of it.
+
+    Args:
+        goal_achievement, coherence: 0 to 10; None unless scored.
+        layers: layer -> mean of its scores, 0 to 1.
+        feedback: 0 to 1.
+    """
+
+    goal_achievement: float | None = None
+    goal_state: Scoring = Scoring.MISSING
+    coherence: float | None = None
+    coherence_state: Scoring = Scoring.MISSING
+    contradictions: int = 0
+    layers: dict[str, float] = {}
+    feedback: float | None = None
+    evaluations: tuple[EvaluationVerdict, ...] = ()
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a session is incomplete: its earliest cause.
+
+    Args:
+        cause: the criterion, `tool <name>`, `model`, `run` or `refusal`.
+        agent: who owns it; empty where nobody is named.
+        at: ns.
+    """
+
+    stage: Stage
+    cause: str
+    agent: str
+    at: int
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """A session that plays a scenario, and how its tool calls compare with those expected; None: not known.
+
+    Args:
+        expected, made: calls.
+    """
+
+    scenario: str
+    trial: str = ""
+    expected: int = 0
+    made: int = 0
+    name_precision: float | None = None
+    name_recall: float | None = None
+    argument_precision: float | None = None
+    argument_recall: float | None = None
+    reliability: float | None = None
+
+
 class CriterionVerdict(msgspec.Struct, frozen=True):
     """One criterion of one session.
 
@@ -72,7 +165,11 @@ class Verdict(msgspec.Struct, frozen=True):
         resolved: counts in the numerator of resolution.
         resolution_failed_at: the earliest failure that stands.
         reopens: the ordinal of the earlier session that this one reopened, 0 for none.
+        reopened_by: the earliest session of another conversation that took its claim back, as it is printed.
+        reopens_elsewhere: sessions of other conversations whose claim this one took back, as they are printed.
         evidence: what the criteria read, by name: (value, event time).
+        score: partial credit, 0 to 1; it never makes incomplete complete.
+        failure: None unless the session has ended and is incomplete.
     """
 
     tenant: str
@@ -108,6 +205,8 @@ class Verdict(msgspec.Struct, frozen=True):
     reopened: bool = False
     reopened_at: int = 0
     reopens: int = 0
+    reopened_by: str = ""
+    reopens_elsewhere: tuple[str, ...] = ()
     follow_up: bool = False
     confirmed: bool | None = None
     confirmed_at: int = 0
@@ -131,3 +230,6 @@ class Verdict(msgspec.Struct, frozen=True):
     issues: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     evidence: dict[str, tuple[Value, int]] = {}
+    quality: Quality = Quality()
+    failure: Failure | None = None
+    trial: Trial | None = None

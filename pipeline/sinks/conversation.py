@@ -16,13 +16,23 @@ from pipeline.sinks.connection import Connection
 
 Record = dict[str, Any]
 
-TIMES = frozenset({"start", "end", "bucket", "as_of", "event_time"})
-TIMES_OR_NONE = frozenset({"reopened_at", "passed_at", "deadline"})
+TIMES = frozenset({"start", "end", "bucket", "as_of", "event_time", "at"})
+TIMES_OR_NONE = frozenset({"reopened_at", "passed_at", "failed_at", "failure_at", "deadline"})
 JSON_TEXT = frozenset({"data", "changed", "verdict"})
 PLUMBING = ("tenant", "conversation", "version", "is_deleted", "written_at")
+PARTS = ("criteria", "evaluations")
+"""Rows that belong to one version of a verdict; what it no longer has keeps its old row, and is no part of it."""
+OF_CONVERSATION = (
+    "cityHash64(conversation) = cityHash64({conversation:String}) AND conversation = {conversation:String}"
+)
+OF_VERDICT = (
+    "AND (ordinal, version) IN (SELECT ordinal, version FROM verdicts FINAL WHERE tenant = {tenant:String} AND "
+    f"{OF_CONVERSATION})"
+)
 ORDER = {
     "verdicts": "ordinal",
     "criteria": "ordinal, criterion",
+    "evaluations": "ordinal, evaluation",
     "revisions": "ordinal, revision",
     "outcomes": "event_time, source, event_id, via",
     "agent_steps": "start, trace_id, span_id",
@@ -35,6 +45,7 @@ class StoredSession(msgspec.Struct, frozen=True):
     ordinal: int
     verdict: Record
     criteria: list[Record]
+    evaluations: list[Record]
     revisions: list[Record]
     spans: list[Record]
 
@@ -62,8 +73,7 @@ def read_conversation(store: Connection, tenant: str, conversation: str) -> Conv
     def rows(table: str) -> list[Record]:
         statement = (
             f"SELECT * EXCEPT ({', '.join(PLUMBING)}) FROM {table} FINAL WHERE tenant = {{tenant:String}} AND "
-            "cityHash64(conversation) = cityHash64({conversation:String}) AND conversation = {conversation:String} "
-            f"ORDER BY {ORDER[table]}"
+            f"{OF_CONVERSATION} {OF_VERDICT if table in PARTS else ''} ORDER BY {ORDER[table]}"
         )
         return store.records(statement, {"tenant": tenant, "conversation": conversation})
 
@@ -71,12 +81,14 @@ def read_conversation(store: Connection, tenant: str, conversation: str) -> Conv
     if not verdicts:
         return None
     criteria, revisions = _by_ordinal(rows("criteria")), _by_ordinal(rows("revisions"))
+    evaluations = _by_ordinal(rows("evaluations"))
     spans, outside = _placed(rows("agent_steps"), verdicts)
     sessions = [
         StoredSession(
             ordinal=verdict["ordinal"],
             verdict=readable(verdict),
             criteria=criteria.get(verdict["ordinal"], []),
+            evaluations=evaluations.get(verdict["ordinal"], []),
             revisions=revisions.get(verdict["ordinal"], []),
             spans=spans[verdict["ordinal"]],
         )

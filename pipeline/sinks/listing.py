@@ -19,14 +19,16 @@ from schemas.segment import Rate
 COLUMNS = (
     "tenant", "conversation", "ordinal", "revision", "reason", "start", "end", "family", "contract_version", "claim",
     "claimed", "terminal_reason", "completion", "verified", "escalated", "reopened", "confirmed", "refused", "invalid",
-    "eligible", "resolved", "turns", "tool_calls", "tool_calls_ok", "agents", "as_of",
+    "eligible", "resolved", "turns", "tool_calls", "tool_calls_ok", "agents", "as_of", "score", "goal_achievement",
+    "coherence", "coherence_state", "feedback", "memory", "knowledge", "tool", "prompt", "system", "failure_stage",
+    "failure_cause", "failure_agent", "scenario", "trial", "reliability",
 )  # fmt: skip
 
 OUTCOMES = ("good", "rest", "bad", "pending")
 """In the numerator / in the denominator alone / of that rest: decided / not decided yet."""
 
 _JUDGED_FALSE = (
-    "(tenant, conversation, ordinal) IN (SELECT tenant, conversation, ordinal FROM criteria FINAL "
+    "(tenant, conversation, ordinal, version) IN (SELECT tenant, conversation, ordinal, version FROM criteria FINAL "
     "WHERE independent AND status IN ('failed', 'error'))"
 )
 _NOT_YET = "completion = 'pending'"

@@ -15,12 +15,13 @@ HANDOFF_NAME = re.compile(r"^(.*-)?(transfer_to_|handoff|delegate work|ask quest
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One tool call: how its last uninterrupted attempt ended. `retries`: attempts beyond the first, so counted."""
+    """One tool call: how its last uninterrupted attempt, `span`, ended. `retries`: attempts beyond the first."""
 
     tool: str
     ok: bool
     start: int
     end: int
+    span: Span
     retries: int = 0
 
 
@@ -40,9 +41,8 @@ def tool_calls(traces: Iterable[TraceView], contract: CompiledContract | None) -
         decided = [one for one in tries if not one.interrupted]
         if decided:
             last = decided[-1]
-            found.append(
-                ToolCall(last.span.tool, not last.failed, tries[0].span.start, last.span.end, len(decided) - 1)
-            )
+            start, retries = tries[0].span.start, len(decided) - 1
+            found.append(ToolCall(last.span.tool, not last.failed, start, last.span.end, last.span, retries))
     return found
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.core.contracts.book import CompiledCriterion
 from pipeline.core.contracts.expressions import Expression, Truth
 from pipeline.core.judging.attach import EvidenceValue, Proof
-from schemas.verdict import CriterionVerdict, Reason, Status
+from schemas.verdict import Completion, CriterionVerdict, Reason, Status
 
 
 def judge_criterion(
@@ -63,6 +63,28 @@ def judge_criterion(
     if answer is Truth.RAISED:
         return verdict(Status.ERROR, Reason.ERROR, failed_at=limit)
     return verdict(Status.FAILED, _why_false(criterion, answer, now), failed_at=limit)
+
+
+def completion_of(criteria: Sequence[CriterionVerdict], end: int) -> tuple[Completion, int]:
+    """Rule 30, and since when it is complete: the latest pass time of the required criteria (rule 47)."""
+    required = [one for one in criteria if one.required and one.status is not Status.NOT_APPLICABLE]
+    if any(one.status in (Status.FAILED, Status.ERROR) for one in required):
+        return Completion.INCOMPLETE, 0
+    if any(one.status is Status.PENDING for one in required):
+        return Completion.PENDING, 0
+    return Completion.COMPLETE, max([end, *(one.passed_at for one in required)])
+
+
+def verified_of(
+    criteria: Sequence[CriterionVerdict], completion: Completion, completed_at: int
+) -> tuple[bool | None, int]:
+    """Rule 30: complete, and every applicable independent criterion passed; None where none applies."""
+    independent = [one for one in criteria if one.independent and one.status is not Status.NOT_APPLICABLE]
+    if not independent:
+        return None, 0
+    if completion is Completion.COMPLETE and all(one.status is Status.PASSED for one in independent):
+        return True, max([completed_at, *(one.passed_at for one in independent)])
+    return False, 0
 
 
 def _why_false(criterion: CompiledCriterion, answer: Truth, now: Mapping[str, Any]) -> Reason:

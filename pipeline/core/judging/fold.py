@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from pipeline.core.contracts.book import CompiledContract
+from pipeline.core.judging.measures import ORDER, failures_of, measures_of, scoring_of
 from schemas.segment import Cell, Dimensions, Partial, Rate
 from schemas.verdict import Completion, Verdict
 
@@ -21,7 +22,8 @@ BucketKey = tuple[str, Dimensions, int]
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_sealed = msgspec.msgpack.Decoder(tuple[BucketKey, list[tuple[str, str, list[int]]], dict[str, int]]).decode
+_Sealed = tuple[BucketKey, list[tuple[str, str, list[int]]], dict[str, int], dict[int, tuple[int, int]], dict[str, int]]
+_decode_sealed = msgspec.msgpack.Decoder(_Sealed).decode
 
 
 class Count(NamedTuple):
@@ -41,6 +43,8 @@ class Contribution(msgspec.Struct, array_like=True, frozen=True):
     stratum: str
     counts: tuple[tuple[str, int, int, int], ...]  # rate, n, good, age (-1: no event)
     states: tuple[str, ...]
+    measures: tuple[int, ...] = ()  # place and millionths, in turn
+    failures: tuple[str, ...] = ()
 
 
 def contribution(verdict: Verdict, contract: CompiledContract | None, width: int) -> Contribution:
@@ -56,7 +60,15 @@ def contribution(verdict: Verdict, contract: CompiledContract | None, width: int
     segments = [SYSTEM]
     if verdict.family:
         segments.append(("family", (("family", verdict.family),)))
-    return Contribution(bucket, tuple(segments), verdict.contract, tuple(counts), tuple(_states(verdict)))
+    return Contribution(
+        bucket,
+        tuple(segments),
+        verdict.contract,
+        tuple(counts),
+        (*_states(verdict), *scoring_of(verdict)),
+        measures_of(verdict),
+        tuple(failures_of(verdict)),
+    )
 
 
 def _counts(verdict: Verdict, contract: CompiledContract | None) -> Iterable[Count]:
@@ -111,6 +123,8 @@ class BucketCounts(msgspec.Struct):
 
     cells: dict[tuple[str, str], list[int]] = {}  # (rate, stratum) -> [n, good, events by age...]
     states: dict[str, int] = {}
+    means: dict[int, tuple[int, int]] = {}  # place of the measure -> (sessions, sum in millionths)
+    failures: dict[str, int] = {}
 
 
 class Fold:
@@ -133,28 +147,32 @@ class Fold:
         for cube, dimensions in one.segments:
             key = (cube, dimensions, one.bucket)
             self.changed.add(key)
-            _count_in(self.buckets.setdefault(key, BucketCounts({}, {})), one, sign)
+            _count_in(self.buckets.setdefault(key, BucketCounts()), one, sign)
 
     def seal(self, one: Contribution) -> None:
         """Its session leaves the state; what it counts stays."""
         for cube, dimensions in one.segments:
             key = (cube, dimensions, one.bucket)
             self.sealed_changed.add(key)
-            _count_in(self.sealed.setdefault(key, BucketCounts({}, {})), one, +1)
+            _count_in(self.sealed.setdefault(key, BucketCounts()), one, +1)
 
     def dump_sealed(self, key: BucketKey) -> bytes:
         counts = self.sealed[key]
-        return _encode((key, [(*name, cell) for name, cell in sorted(counts.cells.items())], counts.states))
+        cells = [(*name, cell) for name, cell in sorted(counts.cells.items())]
+        return _encode((key, cells, counts.states, counts.means, counts.failures))
 
     def load_sealed(self, state: bytes) -> None:
-        (cube, dimensions, bucket), cells, states = _decode_sealed(state)
+        (cube, dimensions, bucket), cells, states, means, failures = _decode_sealed(state)
         key = (cube, dimensions, bucket)
         for store in (self.sealed, self.buckets):
-            counts = store.setdefault(key, BucketCounts({}, {}))
+            counts = store.setdefault(key, BucketCounts())
             for rate, stratum, cell in cells:
                 _add_cell(counts.cells.setdefault((rate, stratum), []), cell)
-            for state_name, n in states.items():
-                counts.states[state_name] = counts.states.get(state_name, 0) + n
+            for into, told in ((counts.states, states), (counts.failures, failures)):
+                for name, n in told.items():
+                    into[name] = into.get(name, 0) + n
+            for place, (n, total) in means.items():
+                _add_mean(counts.means, place, n, total)
 
     def partial(self, key: BucketKey, width: int, owner: int, version: int) -> Partial:
         """The absolute counts of one bucket; empty cells are left out, so an emptied bucket is sent as zeros."""
@@ -166,7 +184,9 @@ class Fold:
             if any(cell)
         )
         states = {name: n for name, n in sorted(counts.states.items()) if n}
-        return Partial(cube, dimensions, bucket, width, owner, version, cells, states)
+        means = tuple((ORDER[place].value, n, total) for place, (n, total) in sorted(counts.means.items()) if n)
+        failures = {name: n for name, n in sorted(counts.failures.items()) if n}
+        return Partial(cube, dimensions, bucket, width, owner, version, cells, states, means=means, failures=failures)
 
     def forget_empty(self, key: BucketKey) -> bool:
         """Drop a bucket in which nothing counts any more, after its zeros were sent."""
@@ -183,6 +203,11 @@ def _add_cell(into: list[int], cell: list[int]) -> None:
         into[index] += n
 
 
+def _add_mean(into: dict[int, tuple[int, int]], place: int, n: int, total: int) -> None:
+    known = into.get(place, (0, 0))
+    into[place] = known[0] + n, known[1] + total
+
+
 def _count_in(counts: BucketCounts, one: Contribution, sign: int) -> None:
     for rate, n, good, age in one.counts:
         cell = [sign * n, sign * good]
@@ -191,3 +216,7 @@ def _count_in(counts: BucketCounts, one: Contribution, sign: int) -> None:
         _add_cell(counts.cells.setdefault((rate, one.stratum), []), cell)
     for state in one.states:
         counts.states[state] = counts.states.get(state, 0) + sign
+    for failure in one.failures:
+        counts.failures[failure] = counts.failures.get(failure, 0) + sign
+    for place, value in zip(one.measures[::2], one.measures[1::2], strict=True):
+        _add_mean(counts.means, place, sign, sign * value)

@@ -9,13 +9,16 @@ from typing import Any
 from pipeline.core.contracts.expressions import Truth
 from pipeline.core.judging.attach import Proof, Via, attach
 from pipeline.core.judging.boundaries import FamilySource, Session
-from pipeline.core.judging.criteria import judge_criterion
-from pipeline.core.judging.reopen import Claimed, reopened_by
+from pipeline.core.judging.causes import cause_of
+from pipeline.core.judging.criteria import completion_of, judge_criterion, verified_of
+from pipeline.core.judging.quality import quality_of
+from pipeline.core.judging.reopen import Claimed, Elsewhere, contacts_of, printed, reopened_by
 from pipeline.core.judging.summarise import summary_of
 from pipeline.core.judging.summary import Summary
 from pipeline.core.timeline import TimeRules
+from schemas.contact import Contact
 from schemas.outcome import Outcome, OutcomeKind
-from schemas.verdict import Completion, CriterionVerdict, Status, Verdict
+from schemas.verdict import Completion, Status, Verdict
 
 UNATTRIBUTED = "trace:"
 
@@ -33,15 +36,22 @@ class Case:
     refused: bool
     invalid: bool
     claimed: str
+    claimed_by_spans: str
     raised: int
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """All verdicts of a conversation, and what to count beside them."""
+    """All verdicts of a conversation, and what else there is to tell of them.
+
+    Args:
+        reached: (source, event id) of the outcomes that a session has.
+        contacts: by subject the sessions that others may have something in common with.
+    """
 
     verdicts: list[Verdict]
-    waiting: int
+    reached: frozenset[tuple[str, str]]
+    contacts: dict[str, tuple[Contact, ...]]
     raised: int
     next_due: int
 
@@ -53,24 +63,33 @@ def judge_conversation(
     outcomes: Mapping[tuple[str, str], tuple[Outcome, Sequence[Via]]],
     rules: TimeRules,
     watermark: int,
+    returns: Elsewhere,
 ) -> Judged:
     """Judge every session of a conversation at `watermark` (ns).
 
+    Args:
+        returns: what is known of other conversations of the subjects.
+
     Returns:
-        the verdicts in order of ordinal, without version and revision; how many outcomes wait for a session; how many
-        expressions raised; the next event time at which time alone may change a verdict (0: never).
+        the verdicts in order of ordinal, without version and revision; what outcomes and other conversations ask for;
+        how many expressions raised; the next event time at which time alone may change a verdict (0: never).
     """
-    proofs, waiting = attach(outcomes, sessions, rules)
+    proofs, reached = attach(outcomes, sessions, rules)
     cases = [_case(session, proof, rules, watermark) for session, proof in zip(sessions, proofs, strict=True)]
-    claims = [Claimed(case.claimed, frozenset(case.summary.issues)) for case in cases]
+    claims = [Claimed(case.claimed, case.claimed_by_spans, case.summary) for case in cases]
     reopened, answers = reopened_by(sessions, claims, rules)
     verdicts = [
-        _verdict(tenant, conversation, index, case, reopened.get(index), answers.get(index), rules, watermark)
+        _verdict(
+            tenant, conversation, index, case, reopened.get(index), answers.get(index), claims[index], returns,
+            rules, watermark,
+        )
         for index, case in enumerate(cases)
-    ]
+    ]  # fmt: skip
     due = [moment for case, one in zip(cases, verdicts, strict=True) for moment in _moments(case, one, rules)]
     later = [moment for moment in due if moment >= watermark]
-    return Judged(verdicts, waiting, sum(case.raised for case in cases), min(later) + 1 if later else 0)
+    contacts = {} if conversation.startswith(UNATTRIBUTED) else contacts_of(sessions, claims, rules)
+    raised = sum(case.raised for case in cases)
+    return Judged(verdicts, reached, contacts, raised, min(later) + 1 if later else 0)
 
 
 def _case(session: Session, proof: Proof, rules: TimeRules, watermark: int) -> Case:
@@ -81,7 +100,7 @@ def _case(session: Session, proof: Proof, rules: TimeRules, watermark: int) -> C
     closes = session.claim.time + grace if session.claim is not None else end + rules.session_gap
     values = dict(summary.values)
     raised = 0
-    refused = bool(proof.of(OutcomeKind.REFUSAL, end + rules.retention))
+    refused = False
     invalid = bool(proof.of(OutcomeKind.INVALIDATE, end + rules.retention))
     if contract is not None:
         if contract.refused_when is not None:
@@ -98,29 +117,30 @@ def _case(session: Session, proof: Proof, rules: TimeRules, watermark: int) -> C
         values=values,
         end=end,
         terminal=watermark > closes,
-        refused=refused,
+        refused=refused or bool(proof.of(OutcomeKind.REFUSAL, end + rules.retention)),
         invalid=invalid,
         claimed="",
+        claimed_by_spans=_claimed(session, summary, refused, rules, watermark),
         raised=raised,
     )
-    case.claimed = _claimed(case, rules, watermark)
+    case.claimed = _claimed(session, summary, case.refused, rules, watermark)
     about = {"turns": session.turns, "handoffs": len(summary.handoffs), "claimed": bool(case.claimed)}
     case.values["session"] = summary.values["session"] | about
     return case
 
 
-def _claimed(case: Case, rules: TimeRules, watermark: int) -> str:
+def _claimed(session: Session, summary: Summary, refused: bool, rules: TimeRules, watermark: int) -> str:
     """`explicit`, `assumed` (rule 16) or nothing."""
-    session, contract = case.session, case.session.family.contract
+    contract = session.family.contract
     if session.claim is not None:
         return "explicit" if session.claim.value == "completed" else ""
     if contract is not None and not contract.assume_claim:
         return ""
     quiet = max(rules.session_gap, contract.resume_window if contract else rules.resume_window)
-    last = case.summary.last_run
-    handed_over = "accepted" in case.summary.handoffs
-    if watermark > case.end + quiet and last.is_answer and not last.error_at_end and not handed_over:
-        return "" if case.refused else "assumed"
+    last = summary.last_run
+    handed_over = "accepted" in summary.handoffs
+    if watermark > summary.end + quiet and last.is_answer and not last.error_at_end and not handed_over:
+        return "" if refused else "assumed"
     return ""
 
 
@@ -131,6 +151,8 @@ def _verdict(
     case: Case,
     reopened_at: int | None,
     answered: int | None,
+    claimed: Claimed,
+    returns: Elsewhere,
     rules: TimeRules,
     watermark: int,
 ) -> Verdict:
@@ -142,14 +164,16 @@ def _verdict(
         judge_criterion(one, case.values, proof, end, case.terminal, watermark)
         for one in (contract.criteria if contract else ())
     )
-    completion, completed_at = _completion(criteria, case) if contract else (Completion.NONE, 0)
-    verified, verified_at = _verified(criteria, completion, completed_at)
+    completion, completed_at = completion_of(criteria, end) if contract else (Completion.NONE, 0)
+    verified, verified_at = verified_of(criteria, completion, completed_at)
 
     escalations = proof.of(OutcomeKind.ESCALATION, horizon)
     accepted = [max(end, one.event_time) for one in escalations if one.data.get("state", "accepted") == "accepted"]
     accepted += [end for state in summary.handoffs if state == "accepted"]
     reopenings = [one.event_time for one in proof.of(OutcomeKind.REOPEN, window)]
     reopenings += [reopened_at] if reopened_at is not None else []
+    came_back, taken_back = returns.reopening(claimed), returns.taken_back(claimed)
+    reopenings += [came_back.at] if came_back is not None else []
     answers = [one for one in proof.of(OutcomeKind.RESOLUTION, horizon) if isinstance(one.data.get("confirmed"), bool)]
     confirmed = bool(answers[-1].data["confirmed"]) if answers else None
     claim = session.claim.value if session.claim is not None else ""
@@ -202,7 +226,9 @@ def _verdict(
         reopened=bool(reopenings),
         reopened_at=min(reopenings, default=0),
         reopens=answered + 1 if answered is not None else 0,
-        follow_up=index > 0 and answered is None,
+        reopened_by=printed(came_back),
+        reopens_elsewhere=taken_back,
+        follow_up=index > 0 and answered is None and not taken_back,
         confirmed=confirmed,
         confirmed_at=answers[-1].event_time if answers else 0,
         refused=case.refused,
@@ -225,29 +251,10 @@ def _verdict(
         issues=summary.issues,
         flags=summary.flags,
         evidence={name: (one.value, one.time) for name, one in sorted(known.items())},
+        quality=quality_of(proof.shown, contract, end + rules.retention),
+        failure=cause_of(contract, criteria, summary.breaks, session.claim) if case.terminal and contract else None,
+        trial=summary.trial,
     )
-
-
-def _completion(criteria: Sequence[CriterionVerdict], case: Case) -> tuple[Completion, int]:
-    """Rule 30, and since when it is complete: the latest pass time of the required criteria (rule 47)."""
-    required = [one for one in criteria if one.required and one.status is not Status.NOT_APPLICABLE]
-    if any(one.status in (Status.FAILED, Status.ERROR) for one in required):
-        return Completion.INCOMPLETE, 0
-    if any(one.status is Status.PENDING for one in required):
-        return Completion.PENDING, 0
-    return Completion.COMPLETE, max([case.end, *(one.passed_at for one in required)])
-
-
-def _verified(
-    criteria: Sequence[CriterionVerdict], completion: Completion, completed_at: int
-) -> tuple[bool | None, int]:
-    """Rule 30: complete, and every applicable independent criterion passed; None where none applies."""
-    independent = [one for one in criteria if one.independent and one.status is not Status.NOT_APPLICABLE]
-    if not independent:
-        return None, 0
-    if completion is Completion.COMPLETE and all(one.status is Status.PASSED for one in independent):
-        return True, max([completed_at, *(one.passed_at for one in independent)])
-    return False, 0
 
 
 def _terminal_reason(case: Case, escalated: bool) -> str:

@@ -11,13 +11,15 @@ import msgspec
 from pipeline.core.timeline import to_text
 from schemas.outcome import Attached
 from schemas.rows import TABLES
+from schemas.segment import LAYERS
 from schemas.span import Span
 from schemas.verdict import Verdict
 from schemas.wire import Row
 
 TIMES = frozenset(
     {"as_of", "start", "end", "claimed_at", "completed_at", "verified_at", "escalated_at", "handoff_at", "reopened_at",
-     "confirmed_at", "resolution_failed_at", "passed_at", "failed_at", "deadline"}
+     "confirmed_at", "resolution_failed_at", "passed_at", "failed_at", "deadline",
+     "at"}
 )  # fmt: skip
 
 _IN_ORDER = {table: itemgetter(*columns) for table, columns in TABLES.items()}
@@ -34,13 +36,26 @@ def readable(data: dict[str, Any]) -> dict[str, Any]:
     for name, value in data.items():
         if name in TIMES:
             found[name] = to_text(value) if value else None
-        elif name == "criteria":
+        elif name in ("criteria", "evaluations"):
             found[name] = [readable(one) for one in value]
+        elif name in ("quality", "failure"):
+            found[name] = readable(value) if value is not None else None
         elif name == "evidence":
             found[name] = {key: {"value": one[0], "at": to_text(one[1])} for key, one in value.items()}
         else:
             found[name] = value
     return found
+
+
+def _of_session(verdict: Verdict) -> dict[str, Any]:
+    """The columns that a row of a part of a verdict has of the whole."""
+    return {
+        "tenant": verdict.tenant,
+        "conversation": verdict.conversation,
+        "ordinal": verdict.ordinal,
+        "version": verdict.version,
+        "is_deleted": int(verdict.deleted),
+    }
 
 
 def _row(table: str, values: dict[str, Any]) -> Row:
@@ -72,20 +87,29 @@ def verdict_rows(verdict: Verdict, bucket: int, settled: bool) -> Iterable[Row]:
         "resolved",
     ):
         values[name] = int(values[name])
+    values.update(_quality(verdict))
     for name in ("verified", "confirmed"):
         values[name] = None if values[name] is None else int(values[name])
     for name in ("agents", "models", "tools", "trace_ids", "flags", "subjects", "issues"):
         values[name] = list(values[name])
     yield _row("verdicts", values)
+    for evaluation in verdict.quality.evaluations:
+        yield _row(
+            "evaluations",
+            {
+                **_of_session(verdict),
+                "evaluation": evaluation.name,
+                "state": evaluation.state.value,
+                **{name: getattr(evaluation, name) for name in ("score", "normal", "label", "layer", "source", "at")},
+                "from_agent": int(evaluation.from_agent),
+                "contradictions": evaluation.contradictions,
+            },
+        )
     for one in verdict.criteria:
         yield _row(
             "criteria",
             {
-                "tenant": verdict.tenant,
-                "conversation": verdict.conversation,
-                "ordinal": verdict.ordinal,
-                "version": verdict.version,
-                "is_deleted": int(verdict.deleted),
+                **_of_session(verdict),
                 "criterion": one.id,
                 "required": int(one.required),
                 "independent": int(one.independent),
@@ -93,11 +117,33 @@ def verdict_rows(verdict: Verdict, bucket: int, settled: bool) -> Iterable[Row]:
                 "status": one.status.value,
                 "reason": one.reason.value,
                 "passed_at": one.passed_at,
+                "failed_at": one.failed_at,
                 "deadline": one.deadline,
                 "stage": one.stage,
                 "agent": one.agent,
             },
         )
+
+
+def _quality(verdict: Verdict) -> dict[str, Any]:
+    """The columns that say how well it was done, what failed it, and which scenario it plays."""
+    quality, failure, trial = verdict.quality, verdict.failure, verdict.trial
+    values: dict[str, Any] = {
+        name: getattr(quality, name) for name in ("goal_achievement", "coherence", "contradictions", "feedback")
+    }
+    values |= {layer.value: quality.layers.get(layer.value) for layer in LAYERS}
+    values |= {"goal_state": quality.goal_state.value, "coherence_state": quality.coherence_state.value}
+    values |= {
+        "failure_stage": failure.stage.value if failure is not None else "",
+        "failure_cause": failure.cause if failure is not None else "",
+        "failure_agent": failure.agent if failure is not None else "",
+        "failure_at": failure.at if failure is not None else 0,
+        "scenario": trial.scenario if trial is not None else "",
+        "trial": trial.trial if trial is not None else "",
+    }
+    for name in ("name_precision", "name_recall", "argument_precision", "argument_recall"):
+        values[f"tool_{name}"] = getattr(trial, name) if trial is not None else None
+    return values | {"reliability": trial.reliability if trial is not None else None}
 
 
 def revision_row(verdict: Verdict, changed: list[str], document: bytes) -> Row:

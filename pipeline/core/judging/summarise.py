@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pipeline.core.judging.boundaries import Session
+from pipeline.core.judging.breaks import breaks_of
 from pipeline.core.judging.calls import handoffs_to_people, tool_calls
 from pipeline.core.judging.facts import distinct_resources, usage_of, variables
 from pipeline.core.judging.oddities import flags_of
 from pipeline.core.judging.summary import LastRun, Summary
+from pipeline.core.judging.trials import trial_of
 
 
 def summary_of(session: Session) -> Summary:
@@ -45,4 +47,6 @@ def _summarise(session: Session) -> Summary:
         issues=tuple(sorted({issue for one in said for issue in one.issues})),
         keys=tuple(sorted({(name, value) for one in said for name, values in one.keys.items() for value in values})),
         flags=flags_of(traces, subjects),
+        breaks=breaks_of(traces, calls, last),
+        trial=trial_of(spans, contract, calls),
     )

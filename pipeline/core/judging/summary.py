@@ -1,7 +1,7 @@
 """What judging reads of a session's spans, computed once: all that is kept of them when the session has settled.
 
-The rule this file keeps: whoever judges, attaches an outcome or looks for a reopen reads a summary and no span, so that a
-packed session is judged as it was when its spans were there (RULES.md 48).
+The rule this file keeps: whoever judges, attaches an outcome or looks for a reopen reads a summary and no span, so that
+a packed session is judged as it was when its spans were there (RULES.md 48).
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+
+from schemas.verdict import Trial
 
 Key = tuple[str, str]
 
@@ -23,6 +25,20 @@ class LastRun(msgspec.Struct, array_like=True, frozen=True):
     known_answer: bool
 
 
+class Break(msgspec.Struct, array_like=True, frozen=True):
+    """Something that went wrong and stayed so: a tool whose last call failed, or the end of the last run.
+
+    Args:
+        what: `tool`, `model` or `run`; `name`: of the tool.
+        agent: who did it.
+    """
+
+    what: str
+    name: str
+    agent: str
+    at: int
+
+
 class Summary(msgspec.Struct, array_like=True, frozen=True):
     """One session without its spans. Times in ns.
 
@@ -32,6 +48,8 @@ class Summary(msgspec.Struct, array_like=True, frozen=True):
         resources: each distinct resource (for `invalid_when`).
         handoffs: to people, by start: accepted, failed or attempted.
         keys: correlation keys that its spans state.
+        breaks: what went wrong and stayed so, by time.
+        trial: the scenario that it plays.
     """
 
     start: int
@@ -50,3 +68,5 @@ class Summary(msgspec.Struct, array_like=True, frozen=True):
     issues: tuple[str, ...]
     keys: tuple[Key, ...]
     flags: tuple[str, ...]
+    breaks: tuple[Break, ...] = ()
+    trial: Trial | None = None

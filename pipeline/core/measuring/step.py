@@ -14,9 +14,21 @@ from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Changed, Outbox, Result, Versions
 from pipeline.core.measuring.readings import read_segment, sum_cells
 from pipeline.core.measuring.series import Series
+from pipeline.core.measuring.summaries import by_state, counts_of, means_of
 from pipeline.core.timeline import SECOND, TimeRules
+from pipeline.core.windows import window_bounds
 from schemas.rows import TABLES
-from schemas.segment import WINDOWS, Cell, Dimensions, Partial, PartialReset, Rate, RateReading
+from schemas.segment import (
+    WINDOWS,
+    Cell,
+    CountReading,
+    Dimensions,
+    MeanReading,
+    Partial,
+    PartialReset,
+    Rate,
+    RateReading,
+)
 from schemas.topics import Topic
 from schemas.wire import Row
 
@@ -252,14 +264,28 @@ class MeasureStep:
             )
         return found
 
+    def summaries(self, watermark: int | None = None) -> tuple[list[MeanReading], list[CountReading]]:
+        """Means, and sessions by state, stage and criterion, of every segment that this partition holds."""
+        now = self.watermark if watermark is None else watermark
+        means: list[MeanReading] = []
+        counts: list[CountReading] = []
+        for (cube, dimensions), buckets in sorted(self._segments.items()):
+            partials = [(bucket, list(self._states[key].owners.values())) for bucket, key in sorted(buckets.items())]
+            for window, seconds in WINDOWS.items():
+                start, end = window_bounds(now, seconds * SECOND, self.rules)
+                chosen = [one for bucket, owned in partials if start <= bucket < end for one in owned]
+                means += means_of(cube, dimensions, window, chosen, self.book, now)
+                counts += counts_of(cube, dimensions, window, chosen, now)
+        return means, counts
+
     def states(self, start: int, end: int) -> dict[Segment, dict[str, int]]:
         """Sessions by state, per segment, in the buckets of [start, end) ns."""
-        found: dict[Segment, dict[str, int]] = {}
-        for segment, buckets in self._segments.items():
-            sums = found.setdefault(segment, {})
-            for bucket, key in buckets.items():
-                if start <= bucket < end:
-                    for partial in self._states[key].owners.values():
-                        for name, n in partial.states.items():
-                            sums[name] = sums.get(name, 0) + n
-        return found
+        return {
+            segment: by_state(
+                one
+                for bucket, key in buckets.items()
+                if start <= bucket < end
+                for one in self._states[key].owners.values()
+            )
+            for segment, buckets in self._segments.items()
+        }
