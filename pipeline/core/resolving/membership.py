@@ -10,7 +10,7 @@ from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.resolving.leads import Way, pseudo
 from pipeline.core.resolving.state import TraceState
 from schemas.outcome import TRACE_KEY
-from schemas.span import SpanArrival, Stated, TraceGone, TraceSpans
+from schemas.span import SPAN_ID_BYTES, SpanArrival, Stated, TraceGone, TraceSpans, is_told
 from schemas.topics import Topic, partition_of
 from schemas.wire import DeadLetter, Keyed
 
@@ -59,6 +59,19 @@ class Membership:
             record = Stated(trace.tenant, name, value, trace.trace_id, self.versions.next(), trace.start, conversation)
             self.outbox.send(Topic.CORRELATIONS, partition_of(self.partitions, trace.tenant, name, value), record)
         trace.told, trace.keys = told, sorted(stated)
+
+    def count_unused(self, trace: TraceState) -> None:
+        """What a trace that has settled held in vain: all of it without work; else what tells of spans that never came.
+
+        An evaluation of a response tells of no span.
+        """
+        if not trace.conversation:
+            self.outbox.count(Result.DROPPED, "no_work", len(trace.spans))
+            return
+        about = [one[:SPAN_ID_BYTES] for one in trace.spans if is_told(one)]
+        alone = sum(one not in trace.spans and any(one) for one in about)
+        if alone:
+            self.outbox.count(Result.NOTED, "log_without_span", alone)
 
     def take_late(self, trace: TraceState, record: SpanArrival) -> None:
         """A span of a trace whose spans are gone: if it is news, stage 4 says whether it changes what is settled."""

@@ -260,8 +260,7 @@ class ResolveStep:
             trace.waited = True
             self._resolve(key, trace, ())
         else:
-            if not trace.conversation:
-                self.outbox.count(Result.DROPPED, "no_work", len(trace.spans))
+            self._membership.count_unused(trace)
             self._asking.forget(key, trace)
             trace.last_end, trace.settled = trace.end, sorted(trace.spans)
             trace.spans, trace.linked, trace.shared, trace.asked = {}, {}, {}, {}
