@@ -22,6 +22,7 @@ from pipeline.core.dialects.evaluated import outcomes_of
 from pipeline.core.dialects.evaluations import EVENT
 from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
 from pipeline.core.dialects.registry import DIALECTS
+from pipeline.core.dialects.trials import SCENARIO, TRIAL
 from pipeline.core.effects import Outbox, Result
 from pipeline.core.ids import normalise_id
 from pipeline.core.ingest_letters import Place, in_words
@@ -40,7 +41,7 @@ from schemas.span import WORK, Kind, Said, Span, SpanArrival, SpanFlag, Value
 from schemas.topics import Topic, partition_of
 
 RESOURCE_KEYS = frozenset(
-    {"service.name", "service.version", "deployment.environment.name", "trueup.test", "trueup.tenant"}
+    {"service.name", "service.version", "deployment.environment.name", "trueup.test", "trueup.tenant", SCENARIO, TRIAL}
 )
 TENANT_KEY = "trueup.tenant"
 END_OF_INPUT = "trueup.end_of_input"

@@ -24,6 +24,7 @@ from pipeline.core.dialects.said import read_said
 from pipeline.core.dialects.shapes import Fit, Shape, Shapes, fitted
 from pipeline.core.dialects.span_names import BY_NAME, NAMES
 from pipeline.core.dialects.table import Dialect, with_aliases
+from pipeline.core.dialects.trials import SCENARIO, with_trial
 from pipeline.core.ids import conversation_id, normalise_id
 from pipeline.core.otlp import wire
 from pipeline.core.otlp.values import Memo, read_text, read_value
@@ -149,8 +150,10 @@ class Reader:
         conversations: tuple[str, ...] = ()
         if id_keys:
             conversations = self._conversations([attributes[key] for key in id_keys], notes)
-        if rare or evaluated:
+        if rare or evaluated or SCENARIO in resource:
             said = self._said(shape, wired, end, said, evaluated, notes)
+            if SCENARIO in attributes or SCENARIO in resource:
+                said = with_trial(attributes, resource, table.arguments if fit.kind is _TOOL else (), said)
             if session_like and not conversations:
                 notes("looks_like_session_id")
                 if len(self.session_like) < MAX_NOTED_KEYS:
