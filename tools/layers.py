@@ -46,6 +46,7 @@ PART_OF = {
     "dialects": "ingest",
     "otlp": "ingest",
     "ingest_letters": "ingest",
+    "ingest_logs": "ingest",
     "ingest_outcomes": "ingest",
     "ingest_times": "ingest",
 }

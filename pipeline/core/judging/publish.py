@@ -19,7 +19,7 @@ from pipeline.core.judging.views import TraceView
 from pipeline.core.timeline import TimeRules
 from schemas.outcome import Attached
 from schemas.segment import Dimensions
-from schemas.span import SPAN_ID_BYTES
+from schemas.span import SPAN_ID_BYTES, is_told
 from schemas.topics import Topic, partition_of
 from schemas.verdict import Verdict
 from schemas.wire import DeadLetter, Keyed
@@ -125,9 +125,12 @@ class Publisher:
     def left_out(self, conversation: Conversation, fresh: Sequence[FreshSpan]) -> None:
         """Spans above a trace's limit (rule 8), each once."""
         most = self._rules.max_spans_per_trace
-        new = Counter(one.trace_id for one in fresh if one.before is None)
+        new = Counter(one.trace_id for one in fresh if one.before is None and not is_told(one.span_id))
         for trace_id, n in new.items():
-            over = len(conversation.traces[trace_id].spans) - most
+            held = conversation.traces[trace_id].spans
+            if len(held) <= most:
+                continue
+            over = sum(not is_told(span_id) for span_id in held) - most
             if over > 0:
                 self._outbox.count(Result.NOTED, "truncated", min(n, over))
 
