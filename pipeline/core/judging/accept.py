@@ -64,7 +64,11 @@ class SettledGuard:
             held.update({span_id: content for span_id, (_, content) in spans.items()})
             after = {_fingerprint(one): one for one in recut(conversation)}
             lost = [one for mark, one in known.items() if mark not in after and self.is_settled(one.end, watermark)]
-            opened = [one for mark, one in after.items() if mark not in known and self.is_settled(one.end, watermark)]
+            opened = [
+                one
+                for mark, one in after.items()
+                if mark not in known and (one.late or self.is_settled(one.end, watermark))
+            ]
             if lost or opened:
                 for one, _ in spans.values():
                     _put_back(held, one)

@@ -46,7 +46,9 @@ class Session:
     """One session of the present cut. `turns` counts runs that do not resume another.
 
     Args:
-        summary: what judging reads of its spans, once it was asked for (`summarise.summary_of`).
+        summary: what judging reads of its spans, once it was asked for (`summarise.summary_of`); all there is of a
+            packed session.
+        late: it would change a packed session, if that still could be changed.
     """
 
     runs: list[RunView] = field(default_factory=list)
@@ -54,14 +56,33 @@ class Session:
     family: Family = Family("", FamilySource.NONE, None)
     claim: Claim | None = None
     summary: Summary | None = None
+    late: bool = False
+
+    @property
+    def packed(self) -> Summary | None:
+        """Its summary, where no run is left."""
+        return None if self.runs else self.summary
 
     @property
     def start(self) -> int:
-        return min(run.start for run in self.runs)
+        return self.packed.start if self.packed is not None else min(run.start for run in self.runs)
 
     @property
     def end(self) -> int:
-        return max(run.end for run in self.runs)
+        return self.packed.end if self.packed is not None else max(run.end for run in self.runs)
+
+    @property
+    def has_model(self) -> bool:
+        return self.packed.has_model if self.packed is not None else any(run.has_model for run in self.runs)
+
+    @property
+    def waits(self) -> bool:
+        """Whether its last run does."""
+        return self.packed.last_run.waits if self.packed is not None else self.last_run.waits
+
+    @property
+    def ended_in_known_answer(self) -> bool:
+        return self.packed.last_run.known_answer if self.packed is not None else self.last_run.ended_in_known_answer
 
     @property
     def last_run(self) -> RunView:
@@ -77,18 +98,26 @@ class Session:
         self.turns += not resumes
 
 
-def cut(traces: Iterable[TraceView], book: ContractBook, rules: TimeRules) -> list[Session]:
-    """The sessions of a conversation, first to last; empty when it has no work."""
-    sessions: list[Session] = []
+def cut(
+    traces: Iterable[TraceView], book: ContractBook, rules: TimeRules, packed: Iterable[Session] = ()
+) -> list[Session]:
+    """The sessions of a conversation, first to last; empty when it has no work.
+
+    Args:
+        packed: the first sessions, which have settled; a run that would change them is not let in, and is marked late.
+    """
+    sessions = list(packed)
     for run in runs_of(traces, rules.session_gap):
         current = sessions[-1] if sessions else None
+        late = False
         if current is not None:
             joins, resumes = _joins(current, run, rules)
-            if joins:
+            late = current.packed is not None and (joins or run.start < current.packed.last_start)
+            if joins and not late:
                 current.add(run, resumes)
                 _update(current, sessions[-2] if len(sessions) > 1 else None, book, rules)
                 continue
-        fresh = Session()
+        fresh = Session(late=late)
         fresh.add(run, resumes=False)
         sessions.append(fresh)
         _update(fresh, current, book, rules)
@@ -140,13 +169,12 @@ def _joins(session: Session, run: RunView, rules: TimeRules) -> tuple[bool, bool
 
 def _resumes(session: Session, run: RunView, wait_window: int) -> bool:
     """Rule 10."""
-    if run.start - session.end > wait_window or not (run.has_model or any(one.has_model for one in session.runs)):
+    if run.start - session.end > wait_window or not (run.has_model or session.has_model):
         return False
-    last = session.last_run
-    if last.waits:
+    if session.waits:
         return True
     first = run.first_leaf
-    return first is not None and first.kind in CALLS and not last.ended_in_known_answer
+    return first is not None and first.kind in CALLS and not session.ended_in_known_answer
 
 
 def _is_thanks(run: RunView) -> bool:

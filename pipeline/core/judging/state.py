@@ -90,6 +90,9 @@ class Conversation(msgspec.Struct, array_like=True):
     Args:
         causes: what changed since the last publication, for the revision's reason.
         fresh: spans that came since the last judgement; whoever restores the conversation judges it.
+        packed: settled sessions, first to last: their spans are gone (`packed.pack_session`).
+        counted: what each of them counts, in place of its `published` (`packed.pack_count`); kept in state alone.
+        idle: marks of the spans of traces that had settled without a session.
     """
 
     tenant: str
@@ -101,3 +104,6 @@ class Conversation(msgspec.Struct, array_like=True):
     due: int = 0
     fresh: list[FreshSpan] = []
     subjects: dict[str, ToldSubject] = {}
+    packed: list[bytes] = []
+    counted: list[bytes] = []
+    idle: bytes = b""

@@ -27,6 +27,7 @@ def _summarise(session: Session) -> Summary:
     return Summary(
         start=session.start,
         end=session.end,
+        last_start=max(run.start for run in session.runs),
         trace_ids=tuple(trace.trace_id for trace in traces),
         runs=len(session.runs),
         last_run=LastRun(

@@ -43,6 +43,7 @@ class Summary(msgspec.Struct, array_like=True, frozen=True):
     """One session without its spans. Times in ns.
 
     Args:
+        last_start: when the last of its runs to start did.
         trace_ids: the traces of its runs, by run; the first is that of its first run.
         values: the variables that expressions read (RULES.md 23), without what needs claims.
         resources: each distinct resource (for `invalid_when`).
@@ -54,6 +55,7 @@ class Summary(msgspec.Struct, array_like=True, frozen=True):
 
     start: int
     end: int
+    last_start: int
     trace_ids: tuple[bytes, ...]
     runs: int
     last_run: LastRun
