@@ -66,7 +66,8 @@ def of_oracle(one: OSession) -> Said:
         "handoff_at": at_least_end(one.handoff_attempted_at),
         "reopened": one.reopened,
         "reopened_at": one.reopened_at or 0,
-        "reopens": max((ordinal for _, ordinal in one.reopens), default=0),
+        "reopens": max((ordinal for name, ordinal in one.reopens if name == one.conversation), default=0),
+        "reopens_elsewhere": tuple(sorted(f"{c}#{ordinal}" for c, ordinal in one.reopens if c != one.conversation)),
         "follow_up": one.follow_up,
         "confirmed": one.confirmed if one.answered else None,
         "refused": one.refused,
@@ -78,6 +79,7 @@ def of_oracle(one: OSession) -> Said:
         "tool_calls": len(one.tools_ok) + len(one.tools_failed),
         "tool_calls_ok": len(one.tools_ok),
         "issues": tuple(sorted(one.issues)),
+        "subjects": tuple(sorted(one.subjects)),
         "flags": tuple(sorted(one.flags)),
         "tokens": (one.usage.input_tokens, one.usage.output_tokens, one.usage.cached_tokens),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pipeline.core.correlating.state import Identity, Key, Shelf, addresses
+from pipeline.core.correlating.state import Identity, Key, Kept, addresses
 from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.timeline import TimeRules
 from schemas.contact import Reached
@@ -23,16 +23,16 @@ class Identities:
     def __init__(self, partition: int, partitions: int, rules: TimeRules, outbox: Outbox, versions: Versions) -> None:
         self._partition, self._partitions, self._rules = partition, partitions, rules
         self._outbox, self._versions = outbox, versions
-        self.shelf = Shelf(b"i", Identity, lambda one: one.outcome.event_time, rules.retention)
+        self.kept = Kept(b"i", Identity, lambda one: one.outcome.event_time, rules.retention)
         self._waiting: set[bytes] = set()
 
     def load(self, key: bytes, state: bytes) -> None:
-        self._note(key, self.shelf.load(key, state))
+        self._note(key, self.kept.load(key, state))
 
     def take(self, outcome: Outcome, watermark: int, replaying: bool) -> None:
         """A version of an outcome, or one of its copies."""
-        key = self.shelf.key(outcome.tenant, outcome.source, outcome.event_id)
-        known = self.shelf.states.get(key)
+        key = self.kept.key(outcome.tenant, outcome.source, outcome.event_id)
+        known = self.kept.states.get(key)
         if known is None:
             if outcome.event_time + self._rules.retention < watermark:
                 self._dead_letter(outcome, "sealed", "an outcome older than the retention of outcomes")
@@ -52,14 +52,14 @@ class Identities:
             if outcome.event_version == known.outcome.event_version:
                 self._outbox.count(Result.NOTED, "equal_versions")
         known.outcome, known.answered = outcome, False
-        self.shelf.touch(key, known, watermark)
+        self.kept.touch(key, known, watermark)
         self._note(key, known)
         self._route(known)
 
     def hear(self, record: Reached, watermark: int) -> None:
         """What became of it in a conversation, or that its key leads to none."""
-        key = self.shelf.key(record.tenant, record.source, record.event_id)
-        known = self.shelf.states.get(key)
+        key = self.kept.key(record.tenant, record.source, record.event_id)
+        known = self.kept.states.get(key)
         if known is None:
             return
         before, _ = known.reached.get(record.conversation, (0, False))
@@ -68,18 +68,18 @@ class Identities:
         if record.conversation:
             known.reached[record.conversation] = record.stamp, record.reached
         known.answered = True
-        self.shelf.touch(key, known, watermark)
+        self.kept.touch(key, known, watermark)
         self._note(key, known)
 
     def expire(self, watermark: int) -> None:
         """Forget what is past its retention; what nobody has answered for yet is asked about again."""
-        for key, known in self.shelf.due(watermark):
+        for key, known in self.kept.due(watermark):
             if known.waits:
                 if not known.answered:
                     continue
                 detail = "an outcome that no session claimed until its retention was over"
                 self._dead_letter(known.outcome, "no_session", detail)
-            self.shelf.forget(key)
+            self.kept.forget(key)
             self._waiting.discard(key)
 
     @property

@@ -11,7 +11,7 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable
 
 from pipeline.core.correlating.identities import attach
-from pipeline.core.correlating.state import AddressedOutcome, Key, KeyState, Shelf, Statement
+from pipeline.core.correlating.state import AddressedOutcome, Key, KeyState, Kept, Statement
 from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.timeline import TimeRules
 from schemas.contact import Reached
@@ -57,7 +57,7 @@ class Keys:
 
     def __init__(self, partitions: int, rules: TimeRules, outbox: Outbox, versions: Versions) -> None:
         self._partitions, self._rules, self._outbox, self._versions = partitions, rules, outbox, versions
-        self.shelf = Shelf(b"k", KeyState, _last, rules.retention)
+        self.kept = Kept(b"k", KeyState, _last, rules.retention)
         self._indices: dict[bytes, _Index] = {}
 
     def state_it(self, record: Stated, watermark: int, replaying: bool) -> None:
@@ -67,7 +67,7 @@ class Keys:
         if known is not None and record.stamp < known.stamp:
             return
         state.statements[record.trace_id] = Statement(record.stamp, record.start, record.conversation)
-        self.shelf.touch(key, state, watermark)
+        self.kept.touch(key, state, watermark)
         if not state.outcomes:
             self._indices.pop(key, None)
         elif (known is None or not known.conversation) and record.conversation:
@@ -120,16 +120,16 @@ class Keys:
             for conversation in sorted(one.sent):
                 self._attach(state, conversation, before, None)
             one.sent, one.too_broad = set(), False
-        self.shelf.touch(key, state, watermark)
+        self.kept.touch(key, state, watermark)
 
     def expire(self, watermark: int) -> None:
-        for key, _ in self.shelf.due(watermark):
-            self.shelf.forget(key)
+        for key, _ in self.kept.due(watermark):
+            self.kept.forget(key)
             self._indices.pop(key, None)
 
     def _get(self, tenant: str, name: str, value: str) -> tuple[bytes, KeyState]:
-        key = self.shelf.key(tenant, name, value)
-        return key, self.shelf.states.get(key) or KeyState(tenant, name, value, {}, {})
+        key = self.kept.key(tenant, name, value)
+        return key, self.kept.states.get(key) or KeyState(tenant, name, value, {}, {})
 
     def _retarget(self, state: KeyState, identity: str, outcome: Outcome, again: bool) -> None:
         """Send an outcome to the conversations its key leads to now.

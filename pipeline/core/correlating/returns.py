@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from pipeline.core.correlating.state import Shelf, Side
+from pipeline.core.correlating.state import Kept, Side
 from pipeline.core.effects import Outbox, Versions
 from schemas.contact import Contact, Contacts, Link, Returns
 from schemas.topics import Topic, partition_of
@@ -61,16 +61,16 @@ class SubjectSessions:
 
     def __init__(self, partitions: int, retention: int, outbox: Outbox, versions: Versions) -> None:
         self._partitions, self._outbox, self._versions = partitions, outbox, versions
-        self.shelf = Shelf(b"s", Side, _last, retention)
+        self.kept = Kept(b"s", Side, _last, retention)
         self._sharing: dict[tuple[str, str, Token], dict[bytes, None]] = {}
 
     def load(self, key: bytes, state: bytes) -> None:
-        self._index(key, self.shelf.load(key, state))
+        self._index(key, self.kept.load(key, state))
 
     def take(self, record: Contacts, watermark: int, replaying: bool) -> None:
         """A conversation tells of its sessions."""
-        key = self.shelf.key(record.tenant, record.subject, record.conversation)
-        side = self.shelf.states.get(key)
+        key = self.kept.key(record.tenant, record.subject, record.conversation)
+        side = self.kept.states.get(key)
         if side is not None and record.stamp < side.stamp:
             return
         touched: set[bytes] = set()
@@ -82,26 +82,26 @@ class SubjectSessions:
         before = msgspec.structs.replace(side)
         side.stamp, side.sessions = record.stamp, record.sessions
         self._index(key, side)
-        self.shelf.touch(key, side, watermark)
+        self.kept.touch(key, side, watermark)
         touched |= self._near(key, side)
         self._tell(key, side, watermark, answers=True)
         for other in sorted(touched):
-            there = self.shelf.states[other]
+            there = self.kept.states[other]
             if replaying or links(there.sessions, [before]) != links(there.sessions, [side]):
                 self._tell(other, there, watermark, answers=replaying)
 
     def expire(self, watermark: int) -> None:
-        for key, side in self.shelf.due(watermark):
+        for key, side in self.kept.due(watermark):
             self._drop(key, side)
-            self.shelf.forget(key)
+            self.kept.forget(key)
 
     def _tell(self, key: bytes, side: Side, watermark: int, answers: bool) -> None:
         """Tell a conversation what the others say of its sessions; if nothing changed, only where it `answers`."""
-        reopened, taken_back = links(side.sessions, [self.shelf.states[other] for other in self._near(key, side)])
+        reopened, taken_back = links(side.sessions, [self.kept.states[other] for other in self._near(key, side)])
         if not answers and (reopened, taken_back) == (side.reopened, side.reopens):
             return
         side.reopened, side.reopens = reopened, taken_back
-        self.shelf.touch(key, side, watermark)
+        self.kept.touch(key, side, watermark)
         partition = partition_of(self._partitions, side.tenant, side.conversation)
         stamp = self._versions.next()
         record = Returns(side.tenant, side.conversation, side.subject, stamp, side.stamp, reopened, taken_back)

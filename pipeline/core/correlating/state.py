@@ -1,6 +1,6 @@
 """What stage 3 keeps: each outcome's newest version; what states a key and is addressed to it; whom a subject met.
 
-Everything stays until its retention is over, in a shelf that knows what changed (RULES.md 32-37, 42).
+Everything stays until its retention is over, and it is known what changed (RULES.md 32-37, 42).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def addresses(outcome: Outcome) -> list[Key]:
     return list(outcome.keys)
 
 
-class Shelf(Generic[State]):
+class Kept(Generic[State]):
     """States by key, which of them changed since the last cut, and when each is to be looked at again.
 
     Args:

@@ -40,19 +40,19 @@ class CorrelateStep:
 
     @property
     def identities(self) -> dict[bytes, Identity]:
-        return self._outcomes.shelf.states
+        return self._outcomes.kept.states
 
     @property
     def keys(self) -> dict[bytes, KeyState]:
-        return self._keys.shelf.states
+        return self._keys.kept.states
 
     # -- restoring -----------------------------------------------------------------------------------------------------
 
     def load(self, key: bytes, state: bytes) -> None:
-        if key[:1] == self._outcomes.shelf.prefix:
+        if key[:1] == self._outcomes.kept.prefix:
             self._outcomes.load(key, state)
-        elif key[:1] == self._keys.shelf.prefix:
-            self._keys.shelf.load(key, state)
+        elif key[:1] == self._keys.kept.prefix:
+            self._keys.kept.load(key, state)
         else:
             self._subjects.load(key, state)
 
@@ -100,8 +100,8 @@ class CorrelateStep:
     def changed(self) -> Changed:
         states: list[tuple[bytes, bytes]] = []
         gone: list[bytes] = []
-        for shelf in (self._outcomes.shelf, self._keys.shelf, self._subjects.shelf):
-            changed, forgotten = shelf.changed()
+        for kept in (self._outcomes.kept, self._keys.kept, self._subjects.kept):
+            changed, forgotten = kept.changed()
             states += changed
             gone += forgotten
         return Changed(states, gone)
@@ -114,4 +114,4 @@ class CorrelateStep:
 
     def known_subjects(self) -> int:
         """Conversations of known subjects that are kept."""
-        return len(self._subjects.shelf.states)
+        return len(self._subjects.kept.states)
