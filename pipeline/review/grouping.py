@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pipeline.core.judging.views import TraceView, view_trace
-from schemas.span import Span
+from schemas.span import Kind, Span
 
 MOST_CANDIDATES = 8
 LONGEST_CHAIN = 10_000
@@ -75,7 +75,7 @@ def _first_with(traces: Mapping[Key, TraceView], ids: Mapping[Key, str]) -> dict
     having: dict[tuple[str, str], set[Key]] = {}
     for key, view in traces.items():
         for span in view.spans:
-            if span.response_id:
+            if span.response_id and span.kind is not Kind.TOLD:
                 having.setdefault((key[0], span.response_id), set()).add(key)
     return {
         response: min(keys, key=lambda other: (not ids[other], _age(traces[other])))
@@ -90,7 +90,7 @@ def _next(
     tenant, _ = key
     spans = traces[key].spans
     linked = {(tenant, link) for span in spans for link in span.links}
-    linked |= {sharing[tenant, span.response_id] for span in spans if span.response_id}
+    linked |= {sharing[tenant, span.response_id] for span in spans if (tenant, span.response_id) in sharing}
     known = [other for other in sorted(linked - {key})[:MOST_CANDIDATES] if other in traces]
     return min(known, key=lambda other: (not ids[other], _age(traces[other])), default=None)
 

@@ -33,7 +33,8 @@ ROOTS = ("resourceLogs", "resource_logs")
 SCOPES = ("scopeLogs", "scope_logs", "instrumentationLibraryLogs")
 EVENT_NAME = "event.name"
 """The attribute that named events before log records had a field for it."""
-SPAN_BEGINS = b"\x0a\x10"  # a trace id, as every span begins and no log record does
+TRACE_ID_TAG = b"\x0a"  # of field 1 with a length: every span begins so, and no log record does
+SPAN_BEGINS = TRACE_ID_TAG + bytes([TRACE_BYTES])
 
 
 def read_logs(value: bytes, prefix: str) -> Reading:
@@ -174,3 +175,23 @@ def _log(record: dict[str, Any], reading: Reading) -> Any:
     except (ValueError, TypeError, OverflowError, RecursionError):
         reading.troubles.append(Trouble("attribute", "bad_attribute", "a log's body cannot be read", trace))
     return log
+
+
+def holds_logs(value: bytes) -> bool:
+    """Whether it looks like a request of log records rather than one of spans."""
+    if value.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+        try:
+            document = parse(value)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            if isinstance(document, dict):
+                return first_of(document, ROOTS) is not None
+            first = document[0] if isinstance(document, list) and document else None
+            return isinstance(first, dict) and first_of(first, SCOPES) is not None
+    try:
+        frame = wire.Nested.FromString(value)
+    except DecodeError:
+        return False
+    items = [raw for part in frame.resource_spans for scope in part.scope_spans for raw in scope.spans]
+    return bool(items) and not any(raw.startswith(TRACE_ID_TAG) for raw in items)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pipeline.core.resolving.leads import Way, candidates, way_of
-from schemas.span import Answer, Span, SpanArrival, SpanFlag
+from schemas.span import Answer, Span, SpanArrival, SpanFlag, is_told
 
 _decode_span = msgspec.msgpack.Decoder(Span).decode
 
@@ -91,7 +91,12 @@ class TraceState(msgspec.Struct, array_like=True):
         return [*self.linked.values(), *(one for by_target in self.shared.values() for one in by_target.values())]
 
     def responses(self) -> set[str]:
+        """The response ids that it may follow."""
         return {head.response_id for head in self.spans.values() if head.response_id}
+
+    def own_responses(self) -> set[str]:
+        """Those by which others may follow it: an evaluation of a response follows whoever has that."""
+        return {head.response_id for one, head in self.spans.items() if head.response_id and not is_told(one)}
 
     def leads(self) -> Way:
         """Where it leads by what is known now (rule 5)."""

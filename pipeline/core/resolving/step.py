@@ -25,7 +25,7 @@ from pipeline.core.resolving.membership import Membership
 from pipeline.core.resolving.state import TraceState, better, head_of
 from pipeline.core.timeline import TimeRules
 from schemas.erasing import Forgotten
-from schemas.span import Answer, Asked, SpanArrival
+from schemas.span import Answer, Asked, SpanArrival, is_told
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_trace = msgspec.msgpack.Decoder(TraceState).decode
@@ -71,7 +71,7 @@ class ResolveStep:
             return
         trace = _decode_trace(state)
         self.traces[key] = trace
-        for response_id in trace.responses():
+        for response_id in trace.own_responses():
             self._asking.who_has.setdefault((trace.tenant, response_id), set()).add(key)
         self._schedule(key, trace)
 
@@ -147,7 +147,7 @@ class ResolveStep:
             self._membership.take_late(trace, record)
             return False
         head = head_of(record)
-        if record.response_id:
+        if record.response_id and not is_told(record.span_id):
             self._asking.has(key, trace, record.response_id)
         if known is None:
             trace.first_end = min(trace.first_end, record.end) if trace.spans else record.end
@@ -156,13 +156,13 @@ class ResolveStep:
                 self.outbox.count(Result.USED, "span")  # else it is held, until it moves or proves to have no work
             return True
         self.outbox.count(Result.DROPPED, "duplicate")
+        if head.body != known.body:
+            self.outbox.count(Result.NOTED, "unequal_copy")
         holds = better(known, head)
         if holds is known:
             return self._resent is not None
         trace.spans[record.span_id] = holds
         trace.first_end = min(one.end for one in trace.spans.values())
-        if holds.body != known.body:
-            self.outbox.count(Result.NOTED, "unequal_copy")
         return True
 
     # -- where it belongs ----------------------------------------------------------------------------------------------
