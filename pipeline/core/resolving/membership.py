@@ -14,6 +14,9 @@ from schemas.span import SPAN_ID_BYTES, SpanArrival, Stated, TraceGone, TraceSpa
 from schemas.topics import Topic, partition_of
 from schemas.wire import DeadLetter, Keyed
 
+MOST_SPANS = 500
+"""In one record: a trace may have more spans than a message may hold."""
+
 
 class Membership:
     """Writes to the step's outbox; keeps in the trace's state what was told."""
@@ -43,8 +46,10 @@ class Membership:
         if spans:
             partition = partition_of(self.partitions, trace.tenant, trace.conversation)
             lead = b"" if trace.lead == trace.trace_id else trace.lead
-            record = TraceSpans(trace.tenant, trace.conversation, trace.trace_id, trace.stamp, spans, lead)
-            self.outbox.send(Topic.SESSION_EVENTS, partition, record)
+            for first in range(0, len(spans), MOST_SPANS):
+                part = spans[first : first + MOST_SPANS]
+                record = TraceSpans(trace.tenant, trace.conversation, trace.trace_id, trace.stamp, part, lead)
+                self.outbox.send(Topic.SESSION_EVENTS, partition, record)
 
     def tell_keys(self, trace: TraceState, again: bool = False) -> None:
         """Tell the keys that the trace states, its own id among them, where it is and when it started."""

@@ -163,7 +163,7 @@ def test_a_record_without_a_value_is_counted(value: bytes | None):
         pytest.param({"span_id": b"1" * 9}, "span id is no id", id="long span id"),
     ],
 )
-def test_a_span_without_an_identity_is_never_grouped_by_it(ids: dict[str, bytes], words: str):
+def test_case_A29_a_span_without_an_identity_is_never_grouped_by_it(ids: dict[str, bytes], words: str):
     request = proto_request(CHAT)
     for name, value in ids.items():
         setattr(request.resource_spans[0].scope_spans[0].spans[0], name, value)
