@@ -52,6 +52,39 @@ RATE_UPPER = _rate("upper_ratio", "Upper end of the rate's 95 % interval.")
 RATE_EFFECTIVE_N = _rate("effective_n", "How many independent sessions the interval is worth.")
 RATE_MATURITY = _rate("maturity_ratio", "Share of the cohort's delayed evidence that is in.")
 RATE_TARGET = _rate("target_ratio", "The target that the contract names.")
+BY_MEASURE = ("measure", "window", "cube")
+MEAN = Metric(
+    "trueup_mean",
+    Type.GAUGE,
+    "Mean over the eligible sessions that have the measure: 0 to 10, 0 to 1 or a count, as docs/contracts.md says.",
+    BY_MEASURE,
+    dimensions=True,
+)
+MEAN_COUNT = Metric("trueup_mean_count", Type.GAUGE, "Of how many sessions a mean is.", BY_MEASURE, dimensions=True)
+MEAN_TARGET = Metric(
+    "trueup_mean_target", Type.GAUGE, "The target that the contract names.", BY_MEASURE, dimensions=True
+)
+WINDOW_SESSIONS = Metric(
+    "trueup_window_sessions",
+    Type.GAUGE,
+    "Sessions by state; a session is in several, so that they do not add up.",
+    ("state", "window", "cube"),
+    dimensions=True,
+)
+WINDOW_FAILURES = Metric(
+    "trueup_window_failures",
+    Type.GAUGE,
+    "Eligible sessions that are incomplete, by the stage of the earliest cause.",
+    ("stage", "window", "cube"),
+    dimensions=True,
+)
+WINDOW_CRITERION_FAILURES = Metric(
+    "trueup_window_criterion_failures",
+    Type.GAUGE,
+    "Eligible sessions in which a criterion failed or could not be judged, required or not.",
+    ("criterion", "window", "cube"),
+    dimensions=True,
+)
 OTHER_SEGMENTS = Metric(
     "trueup_other_segments", Type.GAUGE, f"Segments above a cube's budget, added up as {OTHER}.", ("cube",)
 )
@@ -98,6 +131,12 @@ METRICS: tuple[Metric, ...] = (
     RATE_EFFECTIVE_N,
     RATE_MATURITY,
     RATE_TARGET,
+    MEAN,
+    MEAN_COUNT,
+    MEAN_TARGET,
+    WINDOW_SESSIONS,
+    WINDOW_FAILURES,
+    WINDOW_CRITERION_FAILURES,
     OTHER_SEGMENTS,
     RECORDS,
     WATERMARK,

@@ -17,7 +17,8 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from pipeline import metrics
-from schemas.segment import Dimensions, RateReading
+from pipeline.sinks.summaries import families as summary_families
+from schemas.segment import CountReading, Dimensions, MeanReading, RateReading
 
 LABEL_LENGTH = 128
 BAD = "\N{REPLACEMENT CHARACTER}"
@@ -38,6 +39,9 @@ class Readings(Protocol):
     """What a worker has to say of itself at a scrape."""
 
     def rates(self) -> Iterable[RateReading]: ...
+
+    def summaries(self) -> tuple[list[MeanReading], list[CountReading]]:
+        """Means, and sessions by state, stage and criterion."""
 
     def records(self) -> Iterable[tuple[str, str, str, int]]:
         """Stage, result, reason, how many since the process began."""
@@ -75,6 +79,7 @@ class Exporter(Collector):
         self._version = version
         self._budget = label_budget
         self._shown: dict[str, set[Dimensions]] = {}
+        self._labels: dict[str, dict[Dimensions, dict[str, str]]] = {}
         self.registry = CollectorRegistry(auto_describe=False)
         self.outcome_delays = Histogram(
             metrics.OUTCOME_TO_GAUGE.name,
@@ -91,6 +96,7 @@ class Exporter(Collector):
 
     def collect(self) -> Iterator[Family]:
         yield from self._rates()
+        yield from summary_families(*self._readings.summaries(), self._labels_of)
         yield _counter(metrics.RECORDS, (((s, r, why), n) for s, r, why, n in self._readings.records()))
         yield _gauge(
             metrics.WATERMARK,
@@ -109,6 +115,7 @@ class Exporter(Collector):
         for reading in self._readings.rates():
             if reading.denominator > 0:
                 by_cube.setdefault(reading.cube, []).append(reading)
+        self._labels = {}
         other = GaugeMetricFamily(metrics.OTHER_SEGMENTS.name, metrics.OTHER_SEGMENTS.help, labels=["cube"])
         for cube, readings in by_cube.items():
             beyond = self._add(families, cube, readings)
@@ -116,6 +123,15 @@ class Exporter(Collector):
         self._shown = {cube: shown for cube, shown in self._shown.items() if cube in by_cube}
         yield from families.values()
         yield other
+
+    def _labels_of(self, cube: str, dimensions: Dimensions) -> dict[str, str]:
+        """The labels that a segment has at this scrape, as its rates have them; it may have no rate and yet room."""
+        admitted = self._labels.get(cube, {})
+        if dimensions in admitted:
+            return admitted[dimensions]
+        labels = {name: clean(value) for name, value in dimensions}
+        room = len(admitted) < self._budget and labels not in admitted.values()
+        return labels if room else dict.fromkeys(labels, metrics.OTHER)
 
     def _add(self, families: Mapping[str, GaugeMetricFamily], cube: str, readings: list[RateReading]) -> int:
         """Add one cube's samples; how many of its segments went into `__other__`."""
@@ -161,7 +177,7 @@ class Exporter(Collector):
             if len(admitted) < self._budget and values not in taken and metrics.OTHER not in values:
                 admitted[dimensions] = labels
                 taken.add(values)
-        self._shown[cube] = set(admitted)
+        self._shown[cube], self._labels[cube] = set(admitted), admitted
         return admitted
 
 

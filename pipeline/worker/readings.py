@@ -22,7 +22,7 @@ from pipeline.runners.ingest_runner import IngestRunner
 from pipeline.runners.sink_runner import SinkRunner
 from pipeline.sinks.conversation import Conversation
 from pipeline.sinks.listing import Page, Place, Wanted
-from schemas.segment import RateReading
+from schemas.segment import CountReading, MeanReading, RateReading
 from schemas.topics import Stage
 
 CUBES = ("system", "family")
@@ -69,6 +69,17 @@ class ProcessReadings:
         for step in measure.steps().values() if measure else ():
             if isinstance(step, MeasureStep):
                 yield from step.readings()
+
+    def summaries(self) -> tuple[list[MeanReading], list[CountReading]]:
+        means: list[MeanReading] = []
+        counts: list[CountReading] = []
+        measure = self._stages.get(Stage.MEASURE)
+        for step in measure.steps().values() if measure else ():
+            if isinstance(step, MeasureStep):
+                more_means, more_counts = step.summaries()
+                means += more_means
+                counts += more_counts
+        return means, counts
 
     def records(self) -> Iterable[tuple[str, str, str, int]]:
         for stage, counts in self._counts().items():

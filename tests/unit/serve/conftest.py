@@ -18,7 +18,7 @@ from pipeline.serve.app import application, listen
 from pipeline.sinks.conversation import Conversation
 from pipeline.sinks.listing import Page, Place, Wanted
 from pipeline.sinks.prometheus import Exporter
-from schemas.segment import RateReading
+from schemas.segment import CountReading, MeanReading, RateReading
 
 Result = TypeVar("Result")
 RULES = TimeRules()
@@ -40,6 +40,9 @@ class FakeWorker:
 
     def rates(self) -> Iterable[RateReading]:
         return self.of_rates
+
+    def summaries(self) -> tuple[list[MeanReading], list[CountReading]]:
+        return [], []
 
     async def all_rates(self) -> Iterable[RateReading]:
         return self.of_rates

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from pipeline import metrics
 from pipeline.sinks.prometheus import Exporter
-from schemas.segment import Dimensions, RateReading
+from schemas.segment import CountReading, Dimensions, MeanReading, RateReading
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 ROOT = Path(__file__).parents[3]
@@ -46,9 +46,14 @@ class Fake:
     of_records: list[tuple[str, str, str, int]] = field(default_factory=list)
     of_watermarks: list[tuple[str, int, int]] = field(default_factory=list)
     of_owned: list[tuple[str, int]] = field(default_factory=list)
+    of_means: list[MeanReading] = field(default_factory=list)
+    of_counts: list[CountReading] = field(default_factory=list)
 
     def rates(self) -> Iterable[RateReading]:
         return self.of_rates
+
+    def summaries(self) -> tuple[list[MeanReading], list[CountReading]]:
+        return self.of_means, self.of_counts
 
     def records(self) -> Iterable[tuple[str, str, str, int]]:
         return self.of_records
@@ -228,12 +233,16 @@ def test_a_real_parser_reads_every_page(rates: list[tuple[str, int, int]], budge
 
 
 def test_no_series_is_told_that_is_not_declared() -> None:
-    worker = Fake([reading()], [("ingest", "used", "", 1)], [("judge", 0, 1)], [("judge", 0)])
-    exporter = Exporter(worker, "1")
+    means = [MeanReading("system", (), "score", "24h", 0.5, 2, 0.9, 1)]
+    counts = [CountReading("system", (), what, "x", "24h", 1, 1) for what in ("state", "stage", "criterion")]
+    records = [("ingest", "used", "", 1)]
+    exporter = Exporter(Fake([reading()], records, [("judge", 0, 1)], [("judge", 0)], means, counts), "1")
     exporter.outcome_delays.observe(1)
     declared = {m.name: set(m.labels) for m in metrics.METRICS}
 
-    told = {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name, _ in scraped(exporter)}
+    names = {name for name, _ in scraped(exporter)}
+    histogram = metrics.OUTCOME_TO_GAUGE.name
+    told = {histogram if name.startswith(f"{histogram}_") else name for name in names}
 
     assert told <= declared.keys()
     assert declared.keys() - told <= {"trueup_unresolved_traces", "trueup_waiting_outcomes", "trueup_sink_pending_rows"}
@@ -241,3 +250,53 @@ def test_no_series_is_told_that_is_not_declared() -> None:
 
 def test_the_page_of_metrics_is_fresh() -> None:
     assert (ROOT / "docs" / "metrics.md").read_text("utf-8") == metrics.render()
+
+
+def of(found: Samples, name: str) -> dict[tuple[tuple[str, str], ...], float]:
+    """Values of a metric by its labels without window and cube, in order."""
+    return {
+        tuple(sorted((key, value) for key, value in labels if key not in ("window", "cube"))): value
+        for (n, labels), value in found.items()
+        if n == name
+    }
+
+
+def test_a_mean_goes_with_its_count_and_its_target() -> None:
+    means = [
+        MeanReading("system", (), "coherence", "24h", 8.25, 4, 9.0, 1),
+        MeanReading("system", (), "score", "24h", 0.5, 2, None, 1),
+    ]
+    found = scraped(Exporter(Fake(of_means=means), "1.2.3"))
+
+    coherence, score = (("measure", "coherence"),), (("measure", "score"),)
+    assert of(found, "trueup_mean") == {coherence: 8.25, score: 0.5}
+    assert of(found, "trueup_mean_count") == {coherence: 4, score: 2}
+    assert of(found, "trueup_mean_target") == {coherence: 9.0}
+
+
+def test_failures_are_told_by_stage_and_by_criterion() -> None:
+    dimensions = (("family", "order"),)
+    counts = [
+        CountReading("family", dimensions, "stage", "execution", "24h", 3, 1),
+        CountReading("family", dimensions, "criterion", "paid", "24h", 5, 1),
+        CountReading("family", dimensions, "state", "eligible", "24h", 9, 1),
+    ]
+    found = scraped(Exporter(Fake(of_counts=counts), "1.2.3"))
+
+    family = ("family", "order")
+    assert of(found, "trueup_window_failures") == {(family, ("stage", "execution")): 3}
+    assert of(found, "trueup_window_criterion_failures") == {(("criterion", "paid"), family): 5}
+    assert of(found, "trueup_window_sessions") == {(family, ("state", "eligible")): 9}
+
+
+def test_segments_beyond_the_budget_have_one_mean_of_all_their_sessions() -> None:
+    sizes = {"a": (1.0, 9), "b": (2.0, 2), "c": (5.0, 1)}
+    rates = [reading(name, denominator=n) for name, (_, n) in sizes.items()]
+    means = [
+        MeanReading("family", (("family", name),), "turns", "24h", mean, n, None, 1)
+        for name, (mean, n) in sizes.items()
+    ]
+    found = scraped(Exporter(Fake(rates, of_means=means), "1.2.3", label_budget=1))
+
+    assert named(found, "trueup_mean") == {"a": 1.0, "__other__": 3.0}
+    assert named(found, "trueup_mean_count") == {"a": 9, "__other__": 3}
