@@ -19,7 +19,7 @@ from tests.property.driver import Pipeline
 from tests.property.worlds import World
 
 Draw = Callable[..., Any]
-PAUSES = (0, 5 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 24 * HOUR, 48 * HOUR)
+PAUSES = (0, 30 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR, 48 * HOUR)
 """Limits of the contract `order`, of both versions, and of sessions that no contract judges."""
 SUBJECTS: tuple[tuple[str, ...], ...] = (("s",), ("s",), ("s", "t"), ("t",), ())
 COMMON: tuple[dict[str, Any], ...] = (
@@ -40,12 +40,13 @@ def returning(draw: Draw) -> World:
     spans: list[OSpan] = []
     clock = T0
     for number in range(1, draw(st.integers(2, 6)) + 1):
-        family = draw(st.sampled_from(FAMILIES))
+        usual = draw(st.integers(0, 3)) > 0
+        family = "order" if usual else draw(st.sampled_from(FAMILIES))
         stated = {
-            "subject": draw(st.sampled_from(SUBJECTS)),
+            "subject": ("s",) if usual else draw(st.sampled_from(SUBJECTS)),
             "claim": draw(st.sampled_from(CLAIMS)),
             "family": (family,) if family else (),
-            **draw(st.sampled_from(COMMON)),
+            **draw(st.sampled_from(COMMON[:4] if usual else COMMON)),
         }
         conversation = draw(st.sampled_from(("a", "b", "c", "c", None)))
         made = trace(number, clock, conversation, finish=draw(st.sampled_from(("stop", "length"))), **stated)
