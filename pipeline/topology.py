@@ -22,7 +22,8 @@ from pipeline.core.judging.step import JudgeStep
 from pipeline.core.measuring.step import MeasureStep
 from pipeline.core.resolving.step import ResolveStep
 from pipeline.core.timeline import Source, TimeRules
-from schemas.erasing import Forget, Forgotten
+from schemas.contact import Contacts, Reached, Returns
+from schemas.erasing import Forget, Forgotten, Unaddressed
 from schemas.outcome import Addressed, Attached, OutcomeArrival
 from schemas.segment import Partial, PartialReset
 from schemas.span import Answer, Asked, SpanArrival, Stated, TraceGone, TraceSpans
@@ -116,7 +117,7 @@ STAGES: tuple[StageSpec, ...] = (
         source=Topic.CORRELATIONS,
         snap=Topic.CORRELATE_SNAP,
         targets=(Topic.SESSION_EVENTS,),
-        record=OutcomeArrival | Stated | Addressed,
+        record=OutcomeArrival | Stated | Addressed | Contacts | Reached | Forgotten | Unaddressed,
         sources=lambda counts: [*_outcomes(counts), *_logs(counts), *_resolved(counts)],
         make=_correlate,
     ),
@@ -126,7 +127,7 @@ STAGES: tuple[StageSpec, ...] = (
         source=Topic.SESSION_EVENTS,
         snap=Topic.JUDGE_SNAP,
         targets=(Topic.PARTIALS,),
-        record=TraceSpans | TraceGone | Attached | Forget,
+        record=TraceSpans | TraceGone | Attached | Returns | Forget,
         sources=lambda counts: [*_resolved(counts), *_correlated(counts)],
         make=_judge,
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pipeline.core.correlating.state import Identity, Key, Kept, addresses
+from pipeline.core.correlating.state import Identity, Kept, Key, addresses
 from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.timeline import TimeRules
 from schemas.contact import Reached
@@ -79,8 +79,12 @@ class Identities:
                     continue
                 detail = "an outcome that no session claimed until its retention was over"
                 self._dead_letter(known.outcome, "no_session", detail)
-            self.kept.forget(key)
-            self._waiting.discard(key)
+            self.forget(key)
+
+    def forget(self, key: bytes) -> None:
+        """It is erased."""
+        self.kept.forget(key)
+        self._waiting.discard(key)
 
     @property
     def waiting(self) -> int:

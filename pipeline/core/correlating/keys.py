@@ -11,8 +11,9 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable
 
 from pipeline.core.correlating.identities import attach
-from pipeline.core.correlating.state import AddressedOutcome, Key, KeyState, Kept, Statement
+from pipeline.core.correlating.state import AddressedOutcome, Kept, Key, KeyState, Statement
 from pipeline.core.effects import Outbox, Result, Versions
+from pipeline.core.erasing import ERASED
 from pipeline.core.timeline import TimeRules
 from schemas.contact import Reached
 from schemas.outcome import TRACE_KEY, Addressed, Outcome, OutcomeKind
@@ -124,8 +125,16 @@ class Keys:
 
     def expire(self, watermark: int) -> None:
         for key, _ in self.kept.due(watermark):
-            self.kept.forget(key)
-            self._indices.pop(key, None)
+            self.forget(key)
+
+    def forget(self, key: bytes) -> None:
+        self.kept.forget(key)
+        self._indices.pop(key, None)
+
+    def changed(self, key: bytes, state: KeyState, watermark: int) -> None:
+        """Some of what states it, or is addressed to it, was erased."""
+        self._indices.pop(key, None)
+        self.kept.touch(key, state, watermark)
 
     def _get(self, tenant: str, name: str, value: str) -> tuple[bytes, KeyState]:
         key = self.kept.key(tenant, name, value)
@@ -149,6 +158,8 @@ class Keys:
         one.sent, one.too_broad = now, too_broad
 
     def _attach(self, state: KeyState, conversation: str, outcome: Outcome, content: Outcome | None) -> None:
+        if conversation == ERASED:
+            return
         via: Key = (state.name, state.value)
         attach(self._outbox, self._partitions, self._versions, conversation, outcome, via, content)
 

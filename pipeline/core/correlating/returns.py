@@ -6,12 +6,13 @@ conversation that tells of its sessions is answered at once, also that nobody ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from pipeline.core.correlating.state import Kept, Side
 from pipeline.core.effects import Outbox, Versions
+from pipeline.core.erasing import ERASED
 from schemas.contact import Contact, Contacts, Link, Returns
 from schemas.topics import Topic, partition_of
 
@@ -90,6 +91,25 @@ class SubjectSessions:
             if replaying or links(there.sessions, [before]) != links(there.sessions, [side]):
                 self._tell(other, there, watermark, answers=replaying)
 
+    def erase(self, is_erased: Callable[[str, str], bool], watermark: int) -> None:
+        """Conversations of these tenants and names are gone; what they said of others stays said, without a name."""
+        for key, side in list(self.kept.states.items()):
+            if is_erased(side.tenant, side.conversation):
+                self._drop(key, side)
+                self.kept.forget(key)
+        for key, side in list(self.kept.states.items()):
+            before = side.reopened, side.reopens
+            reopened, taken_back = (
+                tuple(
+                    Link(one.trace_id, one.at, ERASED, 0) if is_erased(side.tenant, one.conversation) else one
+                    for one in said
+                )
+                for said in before
+            )
+            if (reopened, taken_back) != before:
+                side.reopened, side.reopens = reopened, taken_back
+                self._tell(key, side, watermark, answers=True)
+
     def expire(self, watermark: int) -> None:
         for key, side in self.kept.due(watermark):
             self._drop(key, side)
@@ -98,6 +118,7 @@ class SubjectSessions:
     def _tell(self, key: bytes, side: Side, watermark: int, answers: bool) -> None:
         """Tell a conversation what the others say of its sessions; if nothing changed, only where it `answers`."""
         reopened, taken_back = links(side.sessions, [self.kept.states[other] for other in self._near(key, side)])
+        reopened, taken_back = _with_erased(side, reopened, taken_back)
         if not answers and (reopened, taken_back) == (side.reopened, side.reopens):
             return
         side.reopened, side.reopens = reopened, taken_back
@@ -129,3 +150,17 @@ class SubjectSessions:
 
 def _last(side: Side) -> int | None:
     return max((max(one.start, one.until) for one in side.sessions), default=None)
+
+
+def _with_erased(
+    side: Side, reopened: tuple[Link, ...], taken_back: tuple[Link, ...]
+) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
+    """What is said of its sessions, with what those that are erased have said of those that are still there."""
+    there = {one.trace_id for one in side.sessions}
+    said = {one.trace_id: one for one in reopened}
+    for one in side.reopened:
+        if one.conversation == ERASED and one.trace_id in there:
+            known = said.get(one.trace_id, one)
+            said[one.trace_id] = min(one, known, key=lambda link: link.at)
+    erased = [one for one in side.reopens if one.conversation == ERASED and one.trace_id in there]
+    return tuple(said.values()), tuple(dict.fromkeys((*taken_back, *erased)))

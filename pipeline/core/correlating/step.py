@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pipeline.core.correlating.erase import OutcomeEraser
 from pipeline.core.correlating.identities import Identities
 from pipeline.core.correlating.keys import Keys
 from pipeline.core.correlating.returns import SubjectSessions
@@ -22,6 +23,7 @@ from pipeline.core.correlating.state import Identity, KeyState
 from pipeline.core.effects import Changed, Outbox, Versions
 from pipeline.core.timeline import TimeRules
 from schemas.contact import Contacts, Reached
+from schemas.erasing import Forgotten, Unaddressed
 from schemas.outcome import Addressed, OutcomeArrival
 from schemas.span import Stated
 
@@ -36,6 +38,9 @@ class CorrelateStep:
         self._outcomes = Identities(partition, partitions, rules, self.outbox, self.versions)
         self._keys = Keys(partitions, rules, self.outbox, self.versions)
         self._subjects = SubjectSessions(partitions, rules.retention, self.outbox, self.versions)
+        self._eraser = OutcomeEraser(
+            partition, partitions, rules, self.outbox, self._outcomes, self._keys, self._subjects
+        )
         self._replaying = False
 
     @property
@@ -49,6 +54,8 @@ class CorrelateStep:
     # -- restoring -----------------------------------------------------------------------------------------------------
 
     def load(self, key: bytes, state: bytes) -> None:
+        if self._eraser.tombstones.load(key, state):
+            return
         if key[:1] == self._outcomes.kept.prefix:
             self._outcomes.load(key, state)
         elif key[:1] == self._keys.kept.prefix:
@@ -65,9 +72,17 @@ class CorrelateStep:
 
     # -- input ---------------------------------------------------------------------------------------------------------
 
-    def apply(self, records: Sequence[OutcomeArrival | Stated | Addressed | Contacts | Reached]) -> None:
+    def apply(
+        self, records: Sequence[OutcomeArrival | Stated | Addressed | Contacts | Reached | Forgotten | Unaddressed]
+    ) -> None:
         for record in records:
-            if isinstance(record, Stated):
+            if isinstance(record, Forgotten):
+                self._eraser.order(record)
+            elif isinstance(record, Unaddressed):
+                self._eraser.unaddress(record, self.watermark)
+            elif self._eraser.refuses(record, self.watermark):
+                continue
+            elif isinstance(record, Stated):
                 self._keys.state_it(record, self.watermark, self._replaying)
             elif isinstance(record, Contacts):
                 self._subjects.take(record, self.watermark, self._replaying)
@@ -75,9 +90,11 @@ class CorrelateStep:
                 self._outcomes.hear(record, self.watermark)
             elif isinstance(record, Addressed):
                 self._keys.take(record, self.watermark)
+                self._eraser.after(record)
             else:
                 outcome = msgspec.structs.replace(record.outcome, heard_at=record.record_time)
                 self._outcomes.take(outcome, self.watermark, self._replaying)
+        self._eraser.forget(self.watermark)
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
@@ -85,6 +102,7 @@ class CorrelateStep:
         if watermark <= self.watermark:
             return
         self.watermark = watermark
+        self._eraser.tombstones.expire(watermark)
         self._outcomes.expire(watermark)
         self._keys.expire(watermark)
         self._subjects.expire(watermark)
@@ -104,7 +122,7 @@ class CorrelateStep:
             changed, forgotten = kept.changed()
             states += changed
             gone += forgotten
-        return Changed(states, gone)
+        return self._eraser.tombstones.with_changes(states, gone)
 
     # -- for gauges ----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ yet and leaves no count. Stages 2 and 3 and the sink are told by this stage alon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -80,18 +80,18 @@ class ConversationEraser:
 
     # -- the order -----------------------------------------------------------------------------------------------------
 
-    def found(self, order: Forget, conversations: Mapping[bytes, Conversation], watermark: int) -> list[Forget]:
+    def found(self, order: Forget, conversations: Iterable[Conversation], watermark: int) -> list[Forget]:
         """One order for each conversation that an order means; whatever serves its subject is looked out for."""
         if not order.subject:
             return [order]
         at = max(order.at, watermark)
         stone = Tombstone(erased_until(at, self._rules), at, order.order, order.salt)
         self.tombstones.add(digest_of(SUBJECT, order.tenant, order.subject), stone)
-        text = order.subject.encode()  # 32 digits of a hash stand in a span's bytes for nothing else
+        text = order.subject.encode()  # 32 digits of a hash stand for nothing else, wherever they are found
         found = [
             msgspec.structs.replace(order, conversation=one.name, subject="", at=at)
-            for one in conversations.values()
-            if one.tenant == order.tenant and any(text in body for _, body in _bodies(one))
+            for one in conversations
+            if one.tenant == order.tenant and any(text in part for part in _parts(one))
         ]
         self._receipt(order, "", "conversations", len(found))
         return found
@@ -119,7 +119,7 @@ class ConversationEraser:
             new = sum(one.before is None for one in fresh)
             if new:
                 bury(self._outbox, self._partition, Topic.SESSION_EVENTS, tenant, f"{new} spans", new)
-            self._receipt(order, alias, "spans", sum(1 for _ in _bodies(conversation)))
+            self._receipt(order, alias, "spans", sum(len(trace.spans) for trace in conversation.traces.values()))
             self._receipt(order, alias, "outcomes", len(conversation.outcomes))
         for ordinal in range(1, max(ordinals, order.ordinals) + 1):
             key = f"{tenant}\0{name}\0{ordinal}".encode()
@@ -155,5 +155,9 @@ class ConversationEraser:
         self._outbox.send(Topic.ROWS, self._partition, row)
 
 
-def _bodies(conversation: Conversation) -> Iterable[tuple[int, bytes]]:
-    return (span for trace in conversation.traces.values() for span in trace.spans.values())
+def _parts(conversation: Conversation) -> Iterable[bytes]:
+    """All that may name a subject: its spans, its sessions, settled ones too, and what it told stage 3."""
+    yield from (subject.encode() for subject in conversation.subjects)
+    yield from (one.verdict for one in conversation.published)
+    yield from conversation.packed
+    yield from (body for trace in conversation.traces.values() for _, body in trace.spans.values())

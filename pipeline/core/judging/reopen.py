@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pipeline.core.erasing import ERASED, REASON
 from pipeline.core.judging.boundaries import Session
 from pipeline.core.judging.summary import Summary
 from pipeline.core.timeline import TimeRules
@@ -49,6 +50,8 @@ class Elsewhere:
 
 def printed(link: Link | None) -> str:
     """`conversation#ordinal`; empty for none."""
+    if link is not None and link.conversation == ERASED:
+        return REASON
     return f"{link.conversation}#{link.ordinal}" if link is not None else ""
 
 
