@@ -1,4 +1,4 @@
-"""`trueup inspect`: what trueup understands of files of spans, and what it does not."""
+"""`trueup inspect`: what trueup understands of files of spans and log records, and what it does not."""
 
 from __future__ import annotations
 
@@ -39,15 +39,19 @@ def inspect(
         list[Path], typer.Argument(help="OTLP: protobuf or JSON, one request or several.", metavar="FILE")
     ],
     format_: Annotated[Format, typer.Option("--format", help="For people or for programs.")] = Format.TABLE,
+    together: Annotated[
+        bool, typer.Option("--together", help="All files as one: log records tell of spans in another file.")
+    ] = False,
     config: Config = None,
     debug: Debug = False,
 ) -> None:
-    """Reads files of spans as the pipeline would: the sessions in them, and what is lost and why.
+    """Reads files of spans and log records as the pipeline would: the sessions in them, and what is lost and why.
 
     Example: trueup inspect spans.pb more.json --format json
     """
     chosen = settings(config)
-    report = inspected([(str(file), _read(file)) for file in files], chosen.rules, chosen.conversation_keys)
+    given = [(str(file), _read(file)) for file in files]
+    report = inspected(given, chosen.rules, chosen.conversation_keys, together=together)
     if format_ is Format.JSON:
         print(msgspec.json.format(report.to_json()).decode())
     else:
@@ -71,10 +75,12 @@ def _why(lost: Iterable[Lost]) -> str:
 
 def _understood(one: FileSeen) -> str:
     """A file in a few words; `--format json` tells session by session."""
+    logs = _logs(one)
     if not one.sessions:
-        return _count(one.spans, "span")
+        return "; ".join(logs) or _count(one.spans, "span")
     calls = [call.outcome for session in one.sessions for call in session.tool_calls]
     agents = list(dict.fromkeys(name for session in one.sessions for name in session.agents))
+    wanted = list(dict.fromkeys(name for session in one.sessions for name in session.tools_asked_for))
     waits = sum(session.waits_for_human for session in one.sessions)
     tokens = [session.tokens for session in one.sessions]
     parts = [
@@ -86,8 +92,19 @@ def _understood(one: FileSeen) -> str:
         f"{sum(one.input for one in tokens)} tokens in, {sum(one.output for one in tokens)} out",
         *([f"waits for a person: {waits}"] if waits else []),
         f"agents: {', '.join(agents)}" if agents else "no agent named",
+        *([f"tools asked for: {', '.join(wanted)}"] if wanted else []),
+        *logs,
     ]
     return "; ".join(parts)
+
+
+def _logs(one: FileSeen) -> list[str]:
+    """What log records tell, and evaluations, whoever carries them."""
+    return [
+        *([_count(one.log_records, "log record")] if one.log_records else []),
+        *([f"{_count(one.answers, 'answer')} told of"] if one.answers else []),
+        *([_count(len(one.evaluations), "evaluation")] if one.evaluations else []),
+    ]
 
 
 def _count(n: int, what: str) -> str:

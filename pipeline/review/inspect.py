@@ -1,4 +1,4 @@
-"""What is understood of files of spans, and what is not: the sessions that they hold, and what is lost and why.
+"""What is understood of files of spans and log records, and what is not: their sessions, and what is lost and why.
 
 The rule this file keeps: pure, and by the code that the pipeline runs. A file is read as stage 1 reads a record whose
 time is not known, its traces are grouped by RULES.md 4 to 8, and nothing of what people or models wrote is shown.
@@ -14,11 +14,14 @@ import msgspec
 
 from pipeline.core.effects import Result
 from pipeline.core.ingest import Ingest
+from pipeline.core.otlp.read_logs import holds_logs
 from pipeline.core.timeline import TimeRules
-from pipeline.review.grouping import conversations
+from pipeline.review.evaluations import EvaluationSeen, evaluations_in
+from pipeline.review.grouping import Conversation, conversations
 from pipeline.review.requests import requests_in
 from pipeline.review.sessions import SessionSeen, sessions_of
-from schemas.span import Span, SpanArrival
+from schemas.outcome import OutcomeArrival
+from schemas.span import Kind, Span, SpanArrival
 from schemas.topics import Topic
 from schemas.wire import DeadLetter, Keyed
 
@@ -30,6 +33,17 @@ LOST = {
     "unknown_claim": "trueup.task.outcome has a value that is none of completed, escalated, refused, failed",
 }
 """Notes of stage 1 that mean a loss, in words."""
+LEFT_OUT = {
+    "no_event": "log records that are no event of an agent",
+    "message": "log records of what was said, which is content",
+    "unknown_event": "events of log records that tell nothing of how a session went",
+    "no_span": "log records of a model's answer that do not say which span they tell of",
+    "no_address": "evaluations that name no trace, conversation or response",
+}
+"""Log records that stage 1 drops, in words."""
+NO_SPAN = "log_without_span"
+NO_SESSION = "no_session"
+TOGETHER = "; --together reads several files as one"
 SESSION_LIKE = "looks_like_session_id"
 REMEDY = "name the attribute among the conversation keys"
 NO_WORK = "no_work"
@@ -47,13 +61,22 @@ class Lost(msgspec.Struct, frozen=True):
     why: str
 
 
-class FileSeen(msgspec.Struct, frozen=True):
-    """What one file holds. `spans`: those that are understood as spans."""
+class FileSeen(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one file holds.
+
+    Args:
+        spans: those that are understood as spans.
+        log_records: all; `answers`: those that tell of a model's answer.
+        evaluations: that spans or log records carry.
+    """
 
     file: str
     spans: int
     sessions: list[SessionSeen]
     lost: list[Lost]
+    log_records: int = 0
+    answers: int = 0
+    evaluations: list[EvaluationSeen] = []
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -68,35 +91,43 @@ def inspect(
     rules: TimeRules | None = None,
     conversation_keys: tuple[str, ...] | None = None,
     aliases: Mapping[str, tuple[str, ...]] | None = None,
+    together: bool = False,
 ) -> Report:
-    """Read files of spans, each on its own.
+    """Read files of spans or log records.
 
     Args:
-        files: (name, content): OTLP export requests of spans, protobuf or JSON, one or several (see `requests_in`).
+        files: (name, content): OTLP export requests, protobuf or JSON, one or several (see `requests_in`).
         conversation_keys, aliases: as configured, see `Ingest`.
+        together: all files as one; else each on its own.
     """
     options: dict[str, Any] = {"aliases": aliases}
     if conversation_keys is not None:
         options["conversation_keys"] = conversation_keys
     rules = rules or TimeRules()
-    return Report([_inspect(name, content, rules, options) for name, content in files])
+    given = list(files)
+    if together:
+        return Report(
+            [_inspect(" + ".join(name for name, _ in given), [content for _, content in given], rules, options)]
+        )
+    return Report([_inspect(name, [content], rules, options) for name, content in given])
 
 
-def _inspect(name: str, content: bytes, rules: TimeRules, options: dict[str, Any]) -> FileSeen:
+def _inspect(name: str, contents: Iterable[bytes], rules: TimeRules, options: dict[str, Any]) -> FileSeen:
     ingest = Ingest(1, rules, **options)
-    for number, request in enumerate(requests_in(content)):
-        ingest.on_record(Topic.OTLP_SPANS, 0, number, 0, None, request)
+    for number, request in enumerate(request for content in contents for request in requests_in(content)):
+        topic = Topic.OTLP_LOGS if holds_logs(request) else Topic.OTLP_SPANS
+        ingest.on_record(topic, 0, number, 0, None, request)
     records, counts = ingest.outbox.take()
     sent = [record for batch in records.values() for record in batch]
     spans = [_span(record.body) for record in sent if isinstance(record, SpanArrival)]
     letters = [_letter(record.value) for record in sent if isinstance(record, Keyed) and record.value]
-    sessions, idle = [], 0
-    for conversation in conversations(spans, rules.max_spans_per_trace):
-        session = sessions_of(conversation, rules.session_gap)
-        if session is None:
-            idle += len(conversation.traces)
-        else:
-            sessions.append(session)
+    found = conversations(spans, rules.max_spans_per_trace)
+    seen = [(conversation, sessions_of(conversation, rules.session_gap)) for conversation in found]
+    sessions = [session for _, session in seen if session is not None]
+    idle = sum(_traces(conversation) for conversation, session in seen if session is None)
+    evaluations, homeless = evaluations_in(
+        (record.outcome for record in sent if isinstance(record, OutcomeArrival)), found
+    )
     unattributed = sum(session.session_id is None for session in sessions)
     lost = [
         Lost(reason, counts[Result.NOTED, reason], why) for reason, why in LOST.items() if counts[Result.NOTED, reason]
@@ -105,11 +136,47 @@ def _inspect(name: str, content: bytes, rules: TimeRules, options: dict[str, Any
         keys = ", ".join(sorted(ingest.session_like))
         lost.append(Lost(SESSION_LIKE, counts[Result.NOTED, SESSION_LIKE], f"an id may stand in {keys}: {REMEDY}"))
     lost += [Lost(reason, n, why) for (reason, why), n in sorted(_buried(letters).items())]
+    lost += [
+        Lost(reason, counts[Result.DROPPED, reason], why)
+        for reason, why in LEFT_OUT.items()
+        if counts[Result.DROPPED, reason]
+    ]
+    alone = _alone(spans)
+    if alone:
+        lost.append(Lost(NO_SPAN, alone, f"log records that tell of spans that are not here{TOGETHER}"))
+    if homeless:
+        lost.append(Lost(NO_SESSION, len(homeless), f"evaluations of sessions that are not here{TOGETHER}"))
     if idle:
         lost.append(Lost(NO_WORK, idle, "traces without model, tool, agent or hand-off spans open no session"))
     if unattributed:
         lost.append(Lost(NO_ID, unattributed, "no span of the run has a conversation id: each run is its own session"))
-    return FileSeen(name, len(spans), sessions, lost)
+    answers = {(span.trace_id, span.span_id) for span in spans if span.kind is Kind.TOLD and span.parent_id}
+    return FileSeen(
+        file=name,
+        spans=sum(span.kind is not Kind.TOLD for span in spans),
+        sessions=sessions,
+        lost=lost,
+        log_records=counts[Result.RECEIVED, "log"],
+        answers=len(answers),
+        evaluations=evaluations,
+    )
+
+
+def _traces(conversation: Conversation) -> int:
+    """How many have spans, and not only what log records tell."""
+    return sum(any(span.kind is not Kind.TOLD for span in trace.spans) for trace in conversation.traces)
+
+
+def _alone(spans: Iterable[Span]) -> int:
+    """What log records tell of spans that are not among these."""
+    told: set[tuple[str, bytes, bytes, bytes]] = set()
+    real: set[tuple[str, bytes, bytes]] = set()
+    for span in spans:
+        if span.kind is not Kind.TOLD:
+            real.add((span.tenant, span.trace_id, span.span_id))
+        elif span.parent_id:
+            told.add((span.tenant, span.trace_id, span.parent_id, span.span_id))
+    return sum(one[:3] not in real for one in told)
 
 
 def _buried(letters: Iterable[DeadLetter]) -> Counter[tuple[str, str]]:

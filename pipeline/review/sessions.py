@@ -29,7 +29,7 @@ class TokensSeen(msgspec.Struct, frozen=True):
     cached: int
 
 
-class SessionSeen(msgspec.Struct, frozen=True):
+class SessionSeen(msgspec.Struct, frozen=True, omit_defaults=True):
     """One session.
 
     Args:
@@ -37,6 +37,7 @@ class SessionSeen(msgspec.Struct, frozen=True):
         agents: their names by first start; `agent_trail`: who was at work after whom, graphs called agents included.
         handoffs: hand-offs that the spans show.
         waits_for_human: runs that were interrupted.
+        tools_asked_for: by models, where log records tell their names.
     """
 
     session_id: str | None
@@ -51,6 +52,7 @@ class SessionSeen(msgspec.Struct, frozen=True):
     model_errors: int
     waits_for_human: int
     guardrail_checks: int
+    tools_asked_for: list[str] = []
 
 
 def sessions_of(conversation: Conversation, session_gap: int) -> SessionSeen | None:
@@ -74,6 +76,7 @@ def sessions_of(conversation: Conversation, session_gap: int) -> SessionSeen | N
         model_errors=sum(span.failed for span in model),
         waits_for_human=sum(_was_interrupted(run) for run in runs),
         guardrail_checks=sum(span.kind is Kind.GUARDRAIL for span in spans),
+        tools_asked_for=list(dict.fromkeys(name for span in spans for name in span.wanted)),
     )
 
 

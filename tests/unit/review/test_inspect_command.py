@@ -35,6 +35,25 @@ def test_one_table_tells_what_is_understood_and_what_is_lost_and_why() -> None:
         assert part in words
 
 
+def test_every_recorded_file_is_a_row_of_one_table() -> None:
+    files = sorted(GOLDEN.glob("*/*.pb"))
+    text = "".join(said(*map(str, files)).split())
+
+    assert text.count("understood") == 1
+    assert len(files) > 40
+    assert "43logrecords;6answerstoldof" in text
+    assert "nototlp" not in text.replace("_", "")
+
+
+def test_files_are_read_as_one_on_request() -> None:
+    folder = GOLDEN / "otel-evaluation-events"
+    names = [str(folder / f"{what}.otlp.pb") for what in ("logs", "traces")]
+    [file] = json.loads(said("--together", *names, "--format", "json"))["files"]
+
+    assert (file["file"], file["log_records"], len(file["evaluations"])) == (" + ".join(names), 3, 3)
+    assert "3 log records" in " ".join(said("--together", *names).split())
+
+
 def test_json_tells_session_by_session() -> None:
     [file] = json.loads(said(str(WITH_IDS), "--format", "json"))["files"]
 
