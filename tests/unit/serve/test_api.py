@@ -152,7 +152,7 @@ def test_a_conversation_is_told_by_tenant_and_id(server: Server, worker: FakeWor
     worker.at = NOW
     odd = "a/b c%d?\N{SNOWMAN}"
     verdict = {"completion": "complete", "contract_version": "return@1"}
-    session = StoredSession(1, verdict, [{"id": "paid"}], [{"revision": 1, "reason": "end"}], [])
+    session = StoredSession(1, verdict, [{"id": "paid"}], [], [{"revision": 1, "reason": "end"}], [])
     fake_store.stories["shop", odd] = Conversation("shop", odd, [session], [], [])
 
     status, body, _ = server.get("/api/sessions/shop/a%2Fb%20c%25d%3F%E2%98%83")

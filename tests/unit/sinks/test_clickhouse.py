@@ -20,7 +20,10 @@ ROOT = Path(__file__).parents[3]
 T = 1_764_000_000_123_456_789
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("start", "end", "bucket", "as_of", "event_time", "record_time"), T),
-    **dict.fromkeys(("passed_at", "deadline", "reopened_at"), 0),
+    **dict.fromkeys(("passed_at", "failed_at", "failure_at", "at", "deadline", "reopened_at", "contradictions"), 0),
+    **dict.fromkeys(("goal_achievement", "coherence", "feedback", "normal", "reliability")),
+    **dict.fromkeys(("memory", "knowledge", "tool", "prompt", "system")),
+    **dict.fromkeys(("tool_name_precision", "tool_name_recall", "tool_argument_precision", "tool_argument_recall")),
     **{column: [] for column in ("models", "tools", "issues", "subjects", "flags")},
     **dict.fromkeys(("score", "confirmed", "first_numerator", "first_denominator")),
     **dict.fromkeys(("changed", "verdict", "data"), "{}"),
@@ -33,7 +36,7 @@ DEFAULTS: dict[str, Any] = {
     **{"agents": ["a"], "dimensions": (("family", "returns"),), "numerator": 1, "denominator": 2},
     **{"trace_id": b"\xab" * 16, "span_id": b"\xcd" * 8, "parent_id": b"", "trace_ids": [b"\xab" * 16]},
 }
-OF_TABLE: dict[str, dict[str, Any]] = {"agent_steps": {"flags": 0}, "erasures": {"n": 1}}
+OF_TABLE: dict[str, dict[str, Any]] = {"agent_steps": {"flags": 0, "tool": ""}, "erasures": {"n": 1}}
 
 
 def row(table: str, **given: Any) -> list[Any]:
