@@ -29,6 +29,10 @@ KeyValue = str | int | float
 
 TRACE_KEY = "trace_id"
 """A trace id is a key like any other: the one that its own trace states."""
+HANDOFFS = ("attempted", "accepted", "failed")
+"""What became of a hand-off to a person, as an escalation says in `data.state`."""
+EVALUATED = ("scored", "abstained", "error")
+"""What became of an evaluation, in `data.state`; `scored` where it does not say."""
 SESSION_VIA = ("session", "")
 """The way of an outcome that names its conversation."""
 
@@ -68,6 +72,21 @@ class OutcomeEvent(BaseModel):
             raise ValueError("ordinal goes with session_id only")
         if self.correlation and self.kind is not OutcomeKind.EVIDENCE and len(self.correlation) != 1:
             raise ValueError(f"{self.kind} takes exactly one correlation key; only evidence takes several")
+        return self
+
+    @model_validator(mode="after")
+    def _what_its_kind_says(self) -> OutcomeEvent:
+        """What nobody could judge is refused where its sender hears of it, not taken for something else."""
+        state = self.data.get("state")
+        if self.kind is OutcomeKind.ESCALATION and state not in HANDOFFS:
+            raise ValueError(f"an escalation needs data.state, one of {', '.join(HANDOFFS)}")
+        if self.kind is OutcomeKind.RESOLUTION and not isinstance(self.data.get("confirmed"), bool):
+            raise ValueError("a resolution needs data.confirmed, true or false")
+        if self.kind is OutcomeKind.EVALUATION:
+            if not isinstance(self.data.get("name"), str) or not self.data["name"]:
+                raise ValueError("an evaluation needs data.name, a text")
+            if state is not None and state not in EVALUATED:
+                raise ValueError(f"data.state of an evaluation is one of {', '.join(EVALUATED)}")
         return self
 
 

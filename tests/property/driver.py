@@ -43,7 +43,7 @@ class CountingJudge(JudgeStep):
 
     received: Counter[Stage]
 
-    def apply(self, records: Sequence[TraceSpans | TraceGone | Attached]) -> None:
+    def apply(self, records: Sequence[Any]) -> None:
         self.received[Stage.JUDGE] += sum(len(one.spans) for one in records if isinstance(one, TraceSpans))
         super().apply(records)
 

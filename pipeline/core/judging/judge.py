@@ -17,7 +17,7 @@ from pipeline.core.judging.summarise import summary_of
 from pipeline.core.judging.summary import Summary
 from pipeline.core.timeline import TimeRules
 from schemas.contact import Contact
-from schemas.outcome import Outcome, OutcomeKind
+from schemas.outcome import HANDOFFS, Outcome, OutcomeKind
 from schemas.verdict import Completion, Status, Verdict
 
 UNATTRIBUTED = "trace:"
@@ -167,8 +167,8 @@ def _verdict(
     completion, completed_at = completion_of(criteria, end) if contract else (Completion.NONE, 0)
     verified, verified_at = verified_of(criteria, completion, completed_at)
 
-    escalations = proof.of(OutcomeKind.ESCALATION, horizon)
-    accepted = [max(end, one.event_time) for one in escalations if one.data.get("state", "accepted") == "accepted"]
+    escalations = [one for one in proof.of(OutcomeKind.ESCALATION, horizon) if one.data.get("state") in HANDOFFS]
+    accepted = [max(end, one.event_time) for one in escalations if one.data["state"] == "accepted"]
     accepted += [end for state in summary.handoffs if state == "accepted"]
     reopenings = [one.event_time for one in proof.of(OutcomeKind.REOPEN, window)]
     reopenings += [reopened_at] if reopened_at is not None else []

@@ -181,7 +181,7 @@ def outcome_row(record: Attached, version: int) -> Row:
             "event_time": one.event_time if one else 0,
             "kind": one.kind.value if one else "",
             "data": msgspec.json.encode(one.data if one else {}).decode(),
-            "from_agent": int(one.from_agent) if one else 0,
+            "from_agent": int(one.from_agent or one.barred) if one else 0,
         },
     )
 
