@@ -34,6 +34,9 @@ class Changed(msgspec.Struct, frozen=True):
     gone: list[bytes]
 
 
+Mark = tuple[dict[tuple[Topic, int], int], Counter[tuple[str, str]]]
+
+
 class Outbox:
     """What a step wants sent and counted; the runner takes it at every cut."""
 
@@ -52,6 +55,16 @@ class Outbox:
 
     def count(self, result: Result, reason: str, n: int = 1) -> None:
         self.counts[result, reason] += n
+
+    def mark(self) -> Mark:
+        """What is in the box now, to go `back` to."""
+        return {key: len(batch) for key, batch in self.records.items()}, self.counts.copy()
+
+    def back(self, mark: Mark) -> None:
+        """Take out what came since."""
+        lengths, counts = mark
+        self.records = {key: self.records[key][:n] for key, n in lengths.items()}
+        self.counts = counts
 
     def take(self) -> tuple[dict[tuple[Topic, int], list[Any]], Counter[tuple[str, str]]]:
         """All that waits, and an empty box from now on."""

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 from pipeline.errors import InputLost, InputRemade, NoProgress
 from pipeline.logs import Log
+from pipeline.runners.applying import Applying
+from pipeline.runners.bad_records import StepBroke
 from pipeline.runners.checkpoint import Checkpoint, Cut, Fenced
 from pipeline.runners.messages import Incoming, MessageLog
 from pipeline.runners.options import RunnerOptions, StageSpec, Statistics, heartbeat_seconds
 from pipeline.runners.partition import Partition
-from pipeline.runners.restoring import restore
 
 log = Log("runners.delivery")
 
@@ -35,14 +36,11 @@ class Delivered:
     ack: Callable[[], None]
 
 
-class LivePartition:
+class LivePartition(Applying):
     """One partition of a stage that this worker owns or owned just now.
 
     Args:
-        make: a new, empty partition.
-        committed: what the group had committed when the worker started; 0 when nothing.
         read_gaps: `False` trusts the engine's delivery; only the test that shows its losses does.
-        clock: seconds, monotonic.
     """
 
     def __init__(
@@ -58,46 +56,14 @@ class LivePartition:
         read_gaps: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.spec, self.number, self._broker, self._checkpoint = spec, number, broker, checkpoint
-        self._options, self._statistics, self._make, self._committed = options, statistics, make, committed
-        self._read_gaps, self._clock = read_gaps, clock
-        self.partition: Partition | None = None
-        self.ready = False
-        self.fenced = False
+        super().__init__(spec, number, broker, checkpoint, options, statistics, make, committed, clock)
+        self._read_gaps = read_gaps
         self.log_end = 0
         self.queue: asyncio.Queue[Delivered] = asyncio.Queue(WAITING)
-        self._opened = asyncio.Event()
-        self._turn = asyncio.Lock()  # who applies: the engine's delivery, or the healer
-        self._flushing = asyncio.Lock()
         self._held: list[Callable[[], None]] = []
-        self._moved = self._last_records = self._flushed = clock()
-        self._told_caught_up = True
         self._heals = self._too_short = 0
         self._fenced_at = 0.0
         self._first_heal = 0.0
-
-    # --- opening
-
-    async def open(self) -> None:
-        """Take the partition over; what is still held from before is used when nobody else had it meanwhile."""
-        self.ready = False
-        self._opened.clear()
-        async with self._turn, self._flushing:
-            if self.partition is not None and not self.fenced and await self._checkpoint.reopen():
-                self.partition.step.versions.restores = self._checkpoint.restores
-            else:
-                self.partition, self.fenced = await self._restore(), False
-            self._moved = self._last_records = self._flushed = self._clock()
-            self.ready = True
-            self._opened.set()
-
-    async def _restore(self) -> Partition:
-        partition = await restore(
-            self.spec, self.number, self._broker, self._checkpoint, self._make, self._committed, self._options.epoch
-        )
-        self._told_caught_up = False
-        self._statistics.restored += 1
-        return partition
 
     # --- feeding
 
@@ -116,43 +82,24 @@ class LivePartition:
             self._held.append(delivered.ack)
             return
         if self._read_gaps and message.offset > partition.applied + 1:
-            await self._read_directly(partition, message.offset)
+            await self._read_directly(message.offset)
+            partition = self._the_partition
         if message.offset <= partition.applied:
             self._statistics.redelivered += 1
         else:
-            self._apply(partition, message)
+            await self._apply_or_go_back(message)
         self._held.append(delivered.ack)  # no await since it was applied: a cut has both or neither
 
-    @property
-    def _the_partition(self) -> Partition:
-        if self.partition is None:
-            raise RuntimeError("a partition is used before it is opened")
-        return self.partition
-
-    def _apply(self, partition: Partition, message: Incoming) -> int:
-        records = partition.take(message, time.monotonic_ns())
-        self._moved = self._clock()
-        if records:
-            self._last_records = self._moved
-        if not self._told_caught_up and partition.caught_up:
-            self._told_caught_up = True
-            log.info(
-                "partition caught up",
-                stage=self.spec.stage,
-                partition=self.number,
-                records_read_again=partition.rereads,
-                input_seconds=round((partition.reread_to - partition.reread_from) / 1e9, 3),
-            )
-        return records
-
-    async def _read_directly(self, partition: Partition, stop: int) -> None:
+    async def _read_directly(self, stop: int) -> None:
         """Apply [applied + 1, stop) past the engine."""
+        partition = self._the_partition
         source, start, records = self.spec.source, partition.applied + 1, 0
         first = await self._broker.begin(source, self.number)
         if first > start:
             raise InputLost(source, self.number, partition.applied, first)
         async for message in self._broker.read(source, self.number, start, stop):
-            records += self._apply(partition, message)
+            records += await self._apply_or_go_back(message)
+        partition = self._the_partition
         partition.applied = max(partition.applied, stop - 1)
         self._moved = self._clock()
         self._statistics.holes += 1
@@ -192,17 +139,18 @@ class LivePartition:
             raise NoProgress(self._stuck(partition, f"nothing moved for {now - self._moved:.0f} s"))
         if self._read_gaps and not self._turn.locked():
             async with self._turn:
-                await self._heal(self._the_partition, log_end)
+                await self._heal(log_end)
 
-    async def _heal(self, partition: Partition, log_end: int) -> None:
+    async def _heal(self, log_end: int) -> None:
+        partition = self._the_partition
         if log_end <= partition.applied + 1:
             return
         self._first_heal = self._first_heal if self._heals else self._clock()
         self._heals += 1
-        await self._read_directly(partition, log_end)
+        await self._read_directly(log_end)
         silent = self._clock() - self._first_heal
         if self._heals >= IN_A_ROW and silent > self._options.watchdog_after:
-            raise NoProgress(self._stuck(partition, f"the engine delivered nothing for {silent:.0f} s"))
+            raise NoProgress(self._stuck(self._the_partition, f"the engine delivered nothing for {silent:.0f} s"))
 
     def _stuck(self, partition: Partition, what: str) -> str:
         behind = self.log_end - partition.applied - 1
@@ -243,6 +191,15 @@ class LivePartition:
         Args:
             hurry: a rebalance or a stop waits: no full snapshot now.
         """
+        try:
+            await self._flush(hurry)
+        except StepBroke:
+            broken = self._the_partition
+            async with self._turn:
+                if self._the_partition is broken:
+                    await self._go_back(broken.applied)
+
+    async def _flush(self, hurry: bool) -> None:
         if not self.ready:
             return
         async with self._flushing:

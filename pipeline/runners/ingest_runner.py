@@ -10,7 +10,8 @@ import asyncio
 import time
 from typing import Protocol
 
-from pipeline.core.effects import Outbox
+from pipeline.core.effects import Outbox, Result
+from pipeline.runners.bad_records import BadRecords, bury, raised
 from pipeline.runners.group_runner import GroupRunner
 from pipeline.runners.messages import Incoming, heartbeats, pack
 from pipeline.runners.options import RunnerOptions
@@ -41,6 +42,26 @@ class IngestStep(Protocol):
     def watermark(self, topic: Topic, partition: int) -> int: ...
 
 
+def read_record(ingest: IngestStep, one: Incoming, bad: BadRecords) -> None:
+    """Read one record; if it makes the step raise, all that came of it is a dead letter.
+
+    Raises:
+        Exception: what the step raised, when too many in a row did.
+    """
+    mark = ingest.outbox.mark()
+    try:
+        ingest.on_record(Topic(one.topic), one.partition, one.offset, one.record_time, one.key, one.value)
+    except MemoryError:
+        raise
+    except Exception as error:
+        bad.blame((one.offset, 0), one, error)
+        ingest.outbox.back(mark)
+        ingest.outbox.count(Result.RECEIVED, "record")
+        bury(ingest.outbox, 0, one, raised(error))
+    else:
+        bad.went_well((one.offset, 0))
+
+
 class IngestRunner(GroupRunner):
     """One member of the ingest group."""
 
@@ -50,12 +71,13 @@ class IngestRunner(GroupRunner):
         self._heard: dict[tuple[str, int], float] = {}  # when each source last brought something
         self._silent: set[tuple[str, int]] = set()  # sources of logs that have brought nothing yet
         self._told = 0.0
+        self._bad = BadRecords(Stage.INGEST, 0)
 
     async def step(self, messages: list[Incoming]) -> None:
         breath = time.perf_counter()
         read: dict[tuple[str, int], int] = {}
         for one in messages:
-            self.ingest.on_record(Topic(one.topic), one.partition, one.offset, one.record_time, one.key, one.value)
+            read_record(self.ingest, one, self._bad)
             read[one.topic, one.partition] = one.offset + 1
             if time.perf_counter() - breath > BREATH_SECONDS:
                 await asyncio.sleep(0)

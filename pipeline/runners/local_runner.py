@@ -16,7 +16,9 @@ from typing import Any
 import msgspec
 
 from pipeline.core.effects import PartitionStep, merge_counts
-from pipeline.runners.ingest_runner import HEARD_BY, SOURCES, IngestStep
+from pipeline.runners.bad_records import BadRecords, StepBroke
+from pipeline.runners.ingest_runner import HEARD_BY, SOURCES, IngestStep, read_record
+from pipeline.runners.local_log import LocalLog
 from pipeline.runners.messages import Incoming, Outgoing, envelopes, heartbeats, pack
 from pipeline.runners.options import StageSpec
 from pipeline.runners.partition import Partition
@@ -34,40 +36,11 @@ class CrashPoint(StrEnum):
     MARKER_SENT = "marker_sent"  # all is kept; only the acknowledgement is missing
 
 
-class LocalLog:
-    """One partition of a topic; what lies before `trim`med offsets is forgotten."""
-
-    __slots__ = ("_first", "_messages")
-
-    def __init__(self) -> None:
-        self._first = 0
-        self._messages: list[Incoming] = []
-
-    @property
-    def end(self) -> int:
-        return self._first + len(self._messages)
-
-    def append(self, message: Outgoing, record_time: int) -> None:
-        at = message.topic, message.partition, self.end
-        self._messages.append(Incoming(*at, record_time, message.key, message.value))
-
-    def at(self, offset: int) -> Incoming:
-        return self._messages[offset - self._first]
-
-    def trim(self, before: int) -> None:
-        del self._messages[: before - self._first]
-        self._first = max(self._first, before)
-
-    def kept(self) -> list[Incoming]:
-        """What was not trimmed."""
-        return self._messages
-
-
 class _Slot:
     """One partition of a stage, and what its checkpoint holds."""
 
-    def __init__(self, partition: Partition) -> None:
-        self.partition = partition
+    def __init__(self, partition: Partition, bad: BadRecords) -> None:
+        self.partition, self.bad = partition, bad
         self.states: dict[bytes, bytes] = {}
         self.marker: Marker | None = None
         self.opens = 1
@@ -115,21 +88,28 @@ class LocalRunner:
             stage: decoder(spec.record) for stage, spec in self._stages.items()
         }
         self._makers = {stage: spec.make(setup) for stage, spec in self._stages.items()}
-        self._slots = {
-            (stage, number): _Slot(self._opened(stage, number, {}, None, 1))
-            for stage in self._stages
-            for number in range(partitions)
-        }
+        self._slots: dict[tuple[Stage, int], _Slot] = {}
+        for stage in self._stages:
+            for number in range(partitions):
+                bad = BadRecords(stage, number)
+                self._slots[stage, number] = _Slot(self._opened(stage, number, {}, None, 1, bad), bad)
+        self._bad = BadRecords(Stage.INGEST, 0)
         for slot in self._slots.values():
             slot.partition.step.caught_up()  # the logs begin empty
             slot.touched = True
 
     def _opened(
-        self, stage: Stage, number: int, states: dict[bytes, bytes], marker: Marker | None, opens: int
+        self,
+        stage: Stage,
+        number: int,
+        states: dict[bytes, bytes],
+        marker: Marker | None,
+        opens: int,
+        bad: BadRecords,
     ) -> Partition:
         spec = self._stages[stage]
         expected = list(spec.sources(dict(self._topic_partitions)))
-        partition = Partition(spec, number, self._makers[stage](number), expected, self._decoders[stage])
+        partition = Partition(spec, number, self._makers[stage](number), expected, self._decoders[stage], bad)
         partition.restore(states, marker, opens, self._epoch)
         return partition
 
@@ -142,7 +122,7 @@ class LocalRunner:
         offset = self._fed[topic, partition]
         self._fed[topic, partition] += 1
         self._record_time = max(self._record_time, record_time)
-        self._ingest.on_record(topic, partition, offset, record_time, key, value)
+        read_record(self._ingest, Incoming(topic, partition, offset, record_time, key, value), self._bad)
         if self._shuffle is not None and self._shuffle.random() < 0.5:
             self._send_ingested()
 
@@ -178,10 +158,7 @@ class LocalRunner:
             waiting = min(waiting, most)
         elif self._shuffle is not None and waiting:
             waiting = self._shuffle.randint(1, waiting)
-        log = self._log(slot.partition.spec.source, number)
-        for _ in range(waiting):
-            slot.partition.take(log.at(slot.partition.applied + 1), 0)
-            slot.touched = True
+        self._take(slot, slot.partition.applied + waiting)
         if cut is None:
             cut = self._shuffle is None or not waiting or self._shuffle.random() < 0.5
         if cut:
@@ -192,17 +169,38 @@ class LocalRunner:
         slot = self._slots[stage, number]
         if point is not CrashPoint.BEFORE_OUTPUTS:
             self._cut(slot, keep=point is CrashPoint.MARKER_SENT)
+        slot.bad = BadRecords(stage, number)  # another worker does not know them
+        self._go_back(slot)
+
+    def _go_back(self, slot: _Slot) -> None:
+        """To what was cut last; what came after is applied again."""
+        spec, number = slot.partition.spec, slot.partition.number
         slot.opens += 1
-        slot.partition = self._opened(stage, number, slot.states, slot.marker, slot.opens)
+        slot.partition = self._opened(spec.stage, number, slot.states, slot.marker, slot.opens, slot.bad)
         slot.touched, slot.told = False, {}
-        source = slot.partition.spec.source
-        barrier = self._log(source, number).end
-        self._append([Outgoing(source, number, None, envelopes([], [])[0])])
+        barrier = self._log(spec.source, number).end
+        self._append([Outgoing(spec.source, number, None, envelopes([], [])[0])])
         slot.partition.wait_for(barrier)
 
+    def _take(self, slot: _Slot, until: int) -> None:
+        """Apply the input up to and with this offset."""
+        log = self._log(slot.partition.spec.source, slot.partition.number)
+        while slot.partition.applied < until:
+            try:
+                slot.partition.take(log.at(slot.partition.applied + 1), 0)
+                slot.touched = True
+            except StepBroke:
+                self._go_back(slot)
+
     def _cut(self, slot: _Slot, keep: bool = True) -> None:
-        partition = slot.partition
-        cut = partition.cut(self._behind(slot) == 0)
+        while True:
+            partition = slot.partition
+            try:
+                cut = partition.cut(self._behind(slot) == 0)
+                break
+            except StepBroke:
+                self._go_back(slot)
+                self._take(slot, partition.applied)
         self._append(cut.outputs)
         if not keep:
             return
@@ -259,6 +257,10 @@ class LocalRunner:
     def steps(self, stage: Stage) -> dict[int, PartitionStep]:
         """The present steps of a stage, by partition."""
         return {number: slot.partition.step for (name, number), slot in self._slots.items() if name == stage}
+
+    def snapshots(self, stage: Stage) -> dict[int, dict[bytes, bytes]]:
+        """What the checkpoints of a stage hold, by partition."""
+        return {number: slot.states for (name, number), slot in self._slots.items() if name == stage}
 
     def watermarks(self, stage: Stage) -> dict[int, int]:
         """Event time of a stage's partitions, ns."""

@@ -119,7 +119,7 @@ def heartbeat_seconds(options: RunnerOptions) -> float:
 class Statistics:
     """What a runner counts, for gauges and tests; only ever grows."""
 
-    __slots__ = ("caught_up_records", "fenced", "holes", "records", "redelivered", "restored")
+    __slots__ = ("broken", "caught_up_records", "fenced", "holes", "records", "redelivered", "restored")
 
     def __init__(self) -> None:
         self.records: Counter[tuple[str, str]] = Counter()  # (result, reason), as the steps count
@@ -127,4 +127,5 @@ class Statistics:
         self.holes = 0  # stretches that the engine did not deliver
         self.caught_up_records = 0  # records in them, read directly
         self.restored = 0  # partitions read back
+        self.broken = 0  # times that a step raised and the partition went back to its checkpoint
         self.fenced = 0

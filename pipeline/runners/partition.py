@@ -1,17 +1,20 @@
 """One partition of a keyed stage: its step, what it has heard of event time, and how far it has come in its input.
 
 The rule this file keeps: everything here is synchronous, so a cut is one moment: outputs, changed keys, applied offset
-and watermark belong together. Both runners use it, so they cannot differ.
+and watermark belong together. Both runners use it, so they cannot differ. When the step raises, the partition is over
+(`StepBroke`): the runner makes another one from the checkpoint, with the same `bad` records.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from pipeline.core.effects import PartitionStep, Result
 from pipeline.core.timeline import Source, Watermarks
+from pipeline.runners.bad_records import BadRecords, StepBroke, bury
 from pipeline.runners.checkpoint import Cut
 from pipeline.runners.messages import Incoming, pack
 from pipeline.runners.options import StageSpec
@@ -27,6 +30,7 @@ class Partition:
     Args:
         expected: the sources that must be heard before the watermark moves.
         decoder: of the source topic's envelopes.
+        bad: records that made the step raise, as far as the partition's former lives know.
     """
 
     def __init__(
@@ -36,7 +40,9 @@ class Partition:
         step: PartitionStep,
         expected: list[Source],
         decoder: msgspec.msgpack.Decoder[Envelope[Any]],
+        bad: BadRecords | None = None,
     ) -> None:
+        self.bad = bad or BadRecords(spec.stage, number)
         self.spec, self.number, self.step = spec, number, step
         self.watermarks = Watermarks(expected)
         self.applied = -1
@@ -72,7 +78,11 @@ class Partition:
         return self._barrier is None
 
     def take(self, message: Incoming, monotonic: int) -> int:
-        """Apply the next message of the input; returns the number of its records."""
+        """Apply the next message of the input; returns the number of its records.
+
+        Raises:
+            StepBroke: see above.
+        """
         records = 0
         reason = detail = ""
         try:
@@ -87,8 +97,7 @@ class Partition:
             else:
                 records = len(envelope.records)
                 self.watermarks.hear(envelope.marks)
-                if records:
-                    self.step.apply(envelope.records)
+                self._apply(message, envelope.records)
         if reason:
             self._dead_letter(message, reason, detail)
         self.applied = message.offset
@@ -96,6 +105,51 @@ class Partition:
         if self._barrier is not None:
             self._reread(message, records)
         return records
+
+    def _apply(self, message: Incoming, records: list[Any]) -> None:
+        """All records at once, or one by one where one of them may be bad."""
+        if message.offset > self.bad.careful_to:
+            try:
+                if records:
+                    self.step.apply(records)
+            except MemoryError:
+                raise
+            except Exception as error:
+                self.bad.careful_to = message.offset
+                raise StepBroke from error
+            self.bad.went_well((message.offset, 0))
+            return
+        for index, record in enumerate(records):
+            place = message.offset, index
+            if why := self.bad.why(place):
+                bury(self.step.outbox, self.number, message, why, record, index, len(getattr(record, "spans", "1")))
+                continue
+            try:
+                self.step.apply([record])
+                self._publish_all()
+            except MemoryError:
+                raise
+            except Exception as error:
+                self.bad.blame(place, record, error)
+                raise StepBroke from error
+            self.bad.went_well(place)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Let the step do what any record since the last cut may make it raise."""
+        try:
+            work()
+        except MemoryError:
+            raise
+        except Exception as error:
+            if self.bad.careful_to >= self.applied:
+                raise  # taken one by one, no record is to blame
+            self.bad.careful_to = self.applied
+            raise StepBroke from error
+
+    def _publish_all(self) -> None:
+        """Publish what the step would put off, too."""
+        for _ in range(1 + getattr(self.step, "patience", 0)):
+            self.step.publish()
 
     def _reread(self, message: Incoming, records: int) -> None:
         assert self._barrier is not None
@@ -107,7 +161,7 @@ class Partition:
             self.reread_to = max(self.reread_to, message.record_time)
         else:
             self._barrier = None
-            self.step.caught_up()
+            self._guarded(self.step.caught_up)
 
     def advance(self, monotonic: int) -> None:
         """Let event time go on to what the sources say, or, when all are idle, with the wall clock."""
@@ -118,8 +172,11 @@ class Partition:
 
         Args:
             all_applied: nothing waits in the input log.
+
+        Raises:
+            StepBroke: see above; what was applied since the last cut is lost.
         """
-        self.step.publish()
+        self._guarded(self.step.publish)
         records, counts = self.step.outbox.take()
         passes_on = self.step.passes_on(self.watermarks.watermark)
         outputs = pack(records, self._marks(passes_on, all_applied))
@@ -140,7 +197,8 @@ class Partition:
         return {topic: [mark] for topic in self.spec.targets}
 
     def sent(self, cut: Cut) -> None:
-        """All outputs of this cut are durable."""
+        """All of this cut is durable."""
+        self.bad.forget(cut.applied + 1)
         self.passed = max(self.passed, cut.passes_on)
 
     def heartbeat(self, all_applied: bool) -> dict[Topic, list[Mark]]:
