@@ -95,6 +95,12 @@ RECORDS = Metric(
     "Records by what became of them; used, dropped and dead_lettered add up to received, less those held.",
     ("stage", "result", "reason"),
 )
+SESSION_LIKE = Metric(
+    "trueup_session_like_attributes_total",
+    Type.COUNTER,
+    f"Spans without a conversation id that have an unknown attribute whose name looks like one's, {OTHER} beyond 20.",
+    ("attribute",),
+)
 WATERMARK = Metric(
     "trueup_watermark_timestamp_seconds",
     Type.GAUGE,
@@ -115,6 +121,12 @@ OPEN_SESSIONS = Metric("trueup_open_sessions", Type.GAUGE, "Sessions that are no
 UNRESOLVED_TRACES = Metric("trueup_unresolved_traces", Type.GAUGE, "Traces whose conversation is not known yet.")
 WAITING_OUTCOMES = Metric("trueup_waiting_outcomes", Type.GAUGE, "Outcomes whose session is not known yet.")
 SINK_PENDING = Metric("trueup_sink_pending_rows", Type.GAUGE, "Rows read from Kafka that are not in ClickHouse yet.")
+CONTRACTS_IN_FORCE = Metric(
+    "trueup_contracts_in_force", Type.GAUGE, "Versions of contracts that this worker knows; the same in all workers."
+)
+CONTRACTS_REFUSED = Metric(
+    "trueup_contracts_refused", Type.GAUGE, "What is wrong with this worker's contract files; /api/health says what."
+)
 OUTCOME_TO_GAUGE = Metric(
     "trueup_outcome_to_gauge_seconds",
     Type.HISTOGRAM,
@@ -139,6 +151,7 @@ METRICS: tuple[Metric, ...] = (
     WINDOW_CRITERION_FAILURES,
     OTHER_SEGMENTS,
     RECORDS,
+    SESSION_LIKE,
     WATERMARK,
     PARTITION_OWNED,
     PARTITIONS,
@@ -147,6 +160,8 @@ METRICS: tuple[Metric, ...] = (
     UNRESOLVED_TRACES,
     WAITING_OUTCOMES,
     SINK_PENDING,
+    CONTRACTS_IN_FORCE,
+    CONTRACTS_REFUSED,
     OUTCOME_TO_GAUGE,
     BUILD_INFO,
 )

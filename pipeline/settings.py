@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from pipeline.core.dialects.aliases import read_aliases
 from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
 from pipeline.core.timeline import TimeRules, nanoseconds
 from pipeline.errors import TrueupError
@@ -61,6 +62,19 @@ def _not_retract(value: dict[OutcomeKind, frozenset[str]]) -> dict[OutcomeKind, 
     return value
 
 
+def _keys(value: Any) -> Any:
+    """`agent=acme.agent|acme.worker`: several attribute keys that say one thing."""
+    given = _sources(value)
+    if not isinstance(given, dict):
+        return given
+    return {str(meaning): (held,) if isinstance(held, str) else held for meaning, held in given.items()}
+
+
+def _that_can_be_meant(value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    read_aliases(value)
+    return value
+
+
 def _a_day_or_more(value: dict[str, timedelta]) -> dict[str, timedelta]:
     if any(kept < timedelta(days=1) for kept in value.values()):
         raise ValueError("rows are kept for a day or more")
@@ -69,6 +83,8 @@ def _a_day_or_more(value: dict[str, timedelta]) -> dict[str, timedelta]:
 
 Sources = Annotated[dict[OutcomeKind, frozenset[str]], BeforeValidator(_sources), AfterValidator(_not_retract)]
 """By kind, the only sources that outcomes are taken from."""
+AttributeKeys = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_keys), AfterValidator(_that_can_be_meant)]
+"""By what it says, a user's own attribute keys."""
 Days = Annotated[dict[str, Duration], BeforeValidator(_pairs), AfterValidator(_a_day_or_more)]
 """By ClickHouse table, how long a row is kept after it was written."""
 Port = Annotated[int, Field(ge=0, le=65_535)]
@@ -95,6 +111,7 @@ class Settings(BaseModel):
     dead_letter_payload: bool = False
     store_retention: Days = Field(default_factory=dict)
     conversation_keys: Names = CONVERSATION_KEYS
+    aliases: AttributeKeys = Field(default_factory=dict)
     label_budget: int = Field(default=1000, ge=1)
 
     partitions: int | None = Field(default=None, ge=1, le=1000)

@@ -51,7 +51,7 @@ def inspect(
     """
     chosen = settings(config)
     given = [(str(file), _read(file)) for file in files]
-    report = inspected(given, chosen.rules, chosen.conversation_keys, together=together)
+    report = inspected(given, chosen.rules, chosen.conversation_keys, chosen.aliases, together)
     if format_ is Format.JSON:
         print(msgspec.json.format(report.to_json()).decode())
     else:

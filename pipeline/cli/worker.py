@@ -14,7 +14,7 @@ from pipeline.cli.common import (
     Contracts,
     DataDir,
     Debug,
-    book,
+    contracts_of,
     runner_options,
     settings,
     subject_key,
@@ -66,7 +66,7 @@ def options_of(chosen: Settings, embedded: bool, kill_at: str = "", name: str = 
     return ProcessOptions(
         parts=EVERYTHING if embedded else WORKER,
         runner=runner_options(chosen, embedded, name),
-        book=book(chosen),
+        contracts=contracts_of(chosen),
         rules=chosen.rules,
         host=chosen.host,
         gateway_port=chosen.gateway_port,
@@ -83,6 +83,7 @@ def options_of(chosen: Settings, embedded: bool, kill_at: str = "", name: str = 
         dead_letter_payload=chosen.dead_letter_payload,
         store_days=chosen.store_days,
         conversation_keys=chosen.conversation_keys,
+        aliases=chosen.aliases,
         breakpoints=breakpoints(kill_at),
     )
 

@@ -22,6 +22,7 @@ from pipeline.core.dialects.evaluated import outcomes_of
 from pipeline.core.dialects.evaluations import EVENT
 from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
 from pipeline.core.dialects.registry import DIALECTS
+from pipeline.core.dialects.session_like import SessionLike
 from pipeline.core.dialects.trials import SCENARIO, TRIAL
 from pipeline.core.effects import Outbox, Result
 from pipeline.core.ids import normalise_id
@@ -70,7 +71,7 @@ class Ingest:
         tenant_from: a resource attribute that names the tenant where `trueup.tenant` does not.
         agent_sources, outcome_sources: see `OutcomeRules`.
         resource_keys: resource attributes to keep beside the standard ones.
-        aliases: field of the dialects' tables -> keys that say it, too, before those of the tables.
+        aliases: what attributes say -> keys of a user's own that say it, see `dialects/aliases.py`.
         subject_key: subjects are kept as a hash by this key; None, for looking at one's own files: as they are.
         dead_letter_payload: dead letters hold what they are about.
     """
@@ -102,9 +103,9 @@ class Ingest:
         self._watermarks: dict[tuple[Topic, int], int] = {}
 
     @property
-    def session_like(self) -> frozenset[str]:
-        """Unknown keys, of spans without a conversation id, that look as if they held one; at most a hundred."""
-        return frozenset(self._reader.session_like)
+    def session_like(self) -> SessionLike:
+        """Unknown keys, of spans without a conversation id, that look as if they held one."""
+        return self._reader.session_like
 
     def watermark(self, topic: Topic, partition: int) -> int:
         """How far event time has come there, ns: the latest span end, for outcomes and logs the latest record."""

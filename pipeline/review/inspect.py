@@ -133,7 +133,7 @@ def _inspect(name: str, contents: Iterable[bytes], rules: TimeRules, options: di
         Lost(reason, counts[Result.NOTED, reason], why) for reason, why in LOST.items() if counts[Result.NOTED, reason]
     ]
     if unattributed and ingest.session_like:
-        keys = ", ".join(sorted(ingest.session_like))
+        keys = ", ".join(sorted(ingest.session_like.keys_noted()))
         lost.append(Lost(SESSION_LIKE, counts[Result.NOTED, SESSION_LIKE], f"an id may stand in {keys}: {REMEDY}"))
     lost += [Lost(reason, n, why) for (reason, why), n in sorted(_buried(letters).items())]
     lost += [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -58,8 +58,14 @@ class Readings(Protocol):
     def caught_up(self) -> Iterable[tuple[str, str, int]]:
         """Stage, topic, how many messages were read past the engine."""
 
+    def session_like(self) -> Iterable[tuple[str, int]]:
+        """Unknown attributes that look as if they held conversation ids, and of how many spans."""
+
     def gauges(self) -> Mapping[str, float]:
         """By name, of `metrics.PLAIN_GAUGES`."""
+
+    def contracts(self) -> dict[str, Any]:
+        """The contracts in force, and the files that are refused and why."""
 
 
 class Exporter(Collector):
@@ -98,6 +104,7 @@ class Exporter(Collector):
         yield from self._rates()
         yield from summary_families(*self._readings.summaries(), self._labels_of)
         yield _counter(metrics.RECORDS, (((s, r, why), n) for s, r, why, n in self._readings.records()))
+        yield _counter(metrics.SESSION_LIKE, (((key,), n) for key, n in self._readings.session_like()))
         yield _gauge(
             metrics.WATERMARK,
             (((s, str(p)), ns / 1_000_000_000) for s, p, ns in self._readings.watermarks() if ns),

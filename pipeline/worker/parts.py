@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from pipeline.core.contracts.book import ContractBook
 from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
 from pipeline.core.timeline import TimeRules
 from pipeline.runners.options import Breakpoints, RunnerOptions
+from pipeline.worker.contracts import Files
 from schemas.outcome import OutcomeKind
 
 
@@ -38,6 +38,7 @@ class ProcessOptions:
     Args:
         parts: which of it run here.
         runner: shared by all runners.
+        contracts: those that this process brings; None where it judges nothing and shows nothing.
         dsn: of the store; empty where this process has none.
         gateway_port, api_port: 0 takes a free one.
         replication: of the topics that are missing; -1 is the broker's default.
@@ -51,8 +52,8 @@ class ProcessOptions:
 
     parts: frozenset[Part]
     runner: RunnerOptions
-    book: ContractBook
     rules: TimeRules
+    contracts: Files | None = None
     host: str = "127.0.0.1"
     gateway_port: int = 0
     api_port: int = 0
@@ -69,4 +70,5 @@ class ProcessOptions:
     dead_letter_payload: bool = False
     store_days: Mapping[str, int] = field(default_factory=dict)
     conversation_keys: tuple[str, ...] = CONVERSATION_KEYS
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     breakpoints: Breakpoints = field(default_factory=Breakpoints)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from pipeline.core.contracts.book import ContractBook
 from pipeline.core.ingest import Ingest
 from pipeline.core.measuring.step import MeasureStep
 from pipeline.core.timeline import SECOND
@@ -21,6 +22,7 @@ from pipeline.gateway.request import anyone, bearer
 from pipeline.logs import Log
 from pipeline.operate.migrate import migrate
 from pipeline.review.explain import explain
+from pipeline.runners.contract_log import ContractLog
 from pipeline.runners.faust_runner import FaustRunner
 from pipeline.runners.follower import SnapFollower
 from pipeline.runners.ingest_runner import IngestRunner
@@ -33,7 +35,8 @@ from pipeline.sinks.connection import EMBEDDED
 from pipeline.sinks.prometheus import Exporter
 from pipeline.tokens import Tokens
 from pipeline.tokens import load as load_tokens
-from pipeline.topology import STAGES, Setup, spec_of
+from pipeline.topology import STAGES, Setup, contracts_changed, spec_of
+from pipeline.worker.contracts import Contracts
 from pipeline.worker.parts import EVERYTHING, Part, ProcessOptions
 from pipeline.worker.readings import NoStore, ProcessReadings
 from schemas.topics import Stage
@@ -58,6 +61,8 @@ class Process:
         self._ingest: IngestRunner | None = None
         self._sink: SinkRunner | None = None
         self._follower: SnapFollower | None = None
+        self._book = ContractBook(())
+        self._contracts: Contracts | None = None
         self._store: Store | None = None
         self._tokens: Tokens | None = None
         self._failures: list[asyncio.Future[TrueupError]] = []
@@ -86,6 +91,7 @@ class Process:
         made = await ensure_topics(runner.brokers, runner.partitions, options.replication, dev_broker=runner.dev_broker)
         if made:
             log.info("topics made", topics=",".join(made), partitions=runner.partitions)
+        await self._start_contracts()
         await self._open_store()
         runners = self._runners()  # each start joins a group, which takes seconds
         await asyncio.gather(*(runner.start() for runner in runners if runner is not self._ingest))
@@ -99,6 +105,29 @@ class Process:
             await self._start_gateway()
         self._ready = True
         log.info("started", parts=",".join(part for part in Part if part in options.parts))
+
+    async def _start_contracts(self) -> None:
+        """What is in force is known before anything judges; what comes later is taken up between two messages."""
+        options, runner = self.options, self.options.runner
+        if options.contracts is None:
+            return
+        shared = ContractLog(runner.brokers, runner.dev_broker)
+        self._stops.append(shared.stop)
+        await shared.start()
+        self._contracts = Contracts(self._book, options.rules, options.contracts, shared, self._contracts_changed)
+        await self._contracts.start()
+        looking = asyncio.create_task(self._contracts.run(), name="contracts")
+        self._stops.insert(0, lambda: _cancelled(looking))
+
+    def _contracts_changed(self) -> None:
+        setup = self._setup()
+        for runner in self._stages.values():
+            for step in runner.steps().values():
+                contracts_changed(setup, step)
+
+    def _setup(self) -> Setup:
+        options = self.options
+        return Setup(self._book, options.rules, options.runner.partitions, options.patience)
 
     async def _open_store(self) -> None:
         """Opens the store, if this process has one; the embedded one is brought up to date, too."""
@@ -116,7 +145,7 @@ class Process:
             self._ingest = IngestRunner(self._make_ingest(), options.runner)
             self._stops.append(self._ingest.stop)
         if Part.STAGES in options.parts:
-            setup = Setup(options.book, options.rules, options.runner.partitions, options.patience)
+            setup = self._setup()
             self._stages = {
                 spec.stage: FaustRunner(spec, setup, options.runner, options.breakpoints) for spec in STAGES
             }
@@ -140,6 +169,7 @@ class Process:
             options.conversation_keys,
             options.tenant_from,
             self._agent_sources(),
+            aliases=options.aliases,
             outcome_sources=options.outcome_sources,
             subject_key=options.subject_key,
             dead_letter_payload=options.dead_letter_payload,
@@ -153,26 +183,20 @@ class Process:
         return frozenset(source if tenant is None else (tenant, source) for tenant, source in pairs)
 
     async def _start_follower(self) -> None:
-        setup = Setup(self.options.book, self.options.rules, self.options.runner.partitions)
-        self._follower = SnapFollower(spec_of(Stage.MEASURE), setup, self.options.runner)
+        self._follower = SnapFollower(spec_of(Stage.MEASURE), self._setup(), self.options.runner)
         self._failures.append(self._follower.failed)
         self._stops.append(self._follower.stop)
         await self._follower.start()
 
     async def _start_api(self) -> None:
         options = self.options
-        readings = ProcessReadings(self._stages, self._ingest, self._sink, self._follower)
+        readings = ProcessReadings(self._stages, self._ingest, self._sink, self._follower, self._contracts)
         exporter = Exporter(readings, options.version, options.label_budget)
         store = self._store or NoStore()
         watching = asyncio.create_task(self._watch_outcomes(exporter), name="outcome delays")
-
-        async def stop_watching() -> None:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-
-        self._stops.append(stop_watching)
+        self._stops.append(lambda: _cancelled(watching))
         app = pages(
-            exporter, readings, readings, store, options.rules, options.book, explain, self._why_not_ready, self._tokens
+            exporter, readings, readings, store, options.rules, self._book, explain, self._why_not_ready, self._tokens
         )
         runner, self.api_port = await serve(app, options.host, options.api_port)
         self._stops.append(runner.cleanup)
@@ -240,3 +264,8 @@ class Process:
             await asyncio.to_thread(self._store.close)
             self._store = None
         return clean
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

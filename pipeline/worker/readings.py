@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pipeline import metrics
 from pipeline.core.correlating.step import CorrelateStep
+from pipeline.core.ingest import Ingest
 from pipeline.core.judging.step import JudgeStep
 from pipeline.core.measuring.step import MeasureStep
 from pipeline.core.resolving.step import ResolveStep
@@ -22,6 +24,7 @@ from pipeline.runners.ingest_runner import IngestRunner
 from pipeline.runners.sink_runner import SinkRunner
 from pipeline.sinks.conversation import Conversation
 from pipeline.sinks.listing import Page, Place, Wanted
+from pipeline.worker.contracts import Contracts
 from schemas.segment import CountReading, MeanReading, RateReading
 from schemas.topics import Stage
 
@@ -57,8 +60,10 @@ class ProcessReadings:
         ingest: IngestRunner | None,
         sink: SinkRunner | None,
         follower: SnapFollower | None,
+        contracts: Contracts | None = None,
     ) -> None:
         self._stages, self._ingest, self._sink, self._follower = stages, ingest, sink, follower
+        self._contracts = contracts
         self._rates: list[RateReading] = []
         self._rates_until = 0.0
 
@@ -85,6 +90,10 @@ class ProcessReadings:
         for stage, counts in self._counts().items():
             for (result, reason), n in sorted(counts.items()):
                 yield stage, str(result), reason, n
+
+    def session_like(self) -> Iterable[tuple[str, int]]:
+        ingest = self._ingest.ingest if self._ingest is not None else None
+        return sorted(ingest.session_like.items()) if isinstance(ingest, Ingest) else ()
 
     def _counts(self) -> dict[str, Counter[tuple[str, str]]]:
         found = {stage.value: runner.statistics.records for stage, runner in self._stages.items()}
@@ -123,9 +132,17 @@ class ProcessReadings:
             found[metrics.WAITING_OUTCOMES.name] = sum(
                 step.waiting_outcomes() for step in steps if isinstance(step, CorrelateStep)
             )
+        if self._contracts is not None:
+            health = self._contracts.health()
+            found[metrics.CONTRACTS_IN_FORCE.name] = len(health["in_force"])
+            found[metrics.CONTRACTS_REFUSED.name] = len(health["refused"])
         if self._sink is not None:
             found[metrics.SINK_PENDING.name] = self._sink.pending
         return found
+
+    def contracts(self) -> dict[str, Any]:
+        """The contracts in force, and the files that are refused."""
+        return self._contracts.health() if self._contracts is not None else {"in_force": [], "refused": []}
 
     # --- of everything, for the read API
 

@@ -15,12 +15,14 @@ from typing import Any
 
 import msgspec
 
+from pipeline.core.dialects.aliases import read_aliases
 from pipeline.core.dialects.content import numbered
 from pipeline.core.dialects.evaluations import flattened, in_events
 from pipeline.core.dialects.failures import FINE, failure_of, marked_failure, steering_of
 from pipeline.core.dialects.messages import UNKNOWN, finish_reasons
 from pipeline.core.dialects.plans import ASKED, FINISH, MEMO, NOTHING, Planner
 from pipeline.core.dialects.said import read_said
+from pipeline.core.dialects.session_like import SessionLike
 from pipeline.core.dialects.shapes import Fit, Shape, Shapes, fitted
 from pipeline.core.dialects.span_names import BY_NAME, NAMES
 from pipeline.core.dialects.table import Dialect, with_aliases
@@ -33,7 +35,6 @@ from schemas.span import Control, Kind, Said, Span, SpanFlag, Value
 Attributes = Mapping[str, bytes]
 
 MAX_TEXT = 1024
-MAX_NOTED_KEYS = 100
 
 _NONE, _INFERENCE, _TOOL, _GUARDRAIL = Control.NONE, Kind.INFERENCE, Kind.TOOL, Kind.GUARDRAIL
 """Looked up here: to get a member of its enum is slow."""
@@ -45,7 +46,7 @@ class Reader:
     Args:
         dialects: the first whose key for kinds a span has decides how it is read.
         conversation_keys: where ids are looked for; the ids of a span stand in this order.
-        aliases: field of a table -> keys that come before those of every dialect.
+        aliases: what attributes say -> keys of a user's own that say it, see `aliases.py`.
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class Reader:
         conversation_keys: tuple[str, ...],
         aliases: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
-        self.session_like: set[str] = set()
+        self.session_like = SessionLike()
         self._cut: set[str] = set()
         self._ids: Memo[str] = Memo(lambda raw: conversation_id(read_value(raw)), MEMO)
         self._targets: dict[str, str | None] = {}
-        *planners, by_name = [Planner(with_aliases(one, aliases or {}), self._text) for one in (*dialects, BY_NAME)]
-        self._shapes = Shapes(planners, conversation_keys)
+        own = read_aliases(aliases or {})
+        known = (*dialects, *own.kinds, BY_NAME)
+        *planners, by_name = [Planner(with_aliases(one, own.fields), self._text) for one in known]
+        self._shapes = Shapes(planners, (*own.conversation, *conversation_keys), own.ours)
         self._handoff = re.compile(by_name.dialect.handoff_tools, re.IGNORECASE | re.DOTALL)
         self._not_targets = by_name.dialect.not_targets
         self._step = fitted(by_name.step, frozenset())
@@ -156,8 +159,7 @@ class Reader:
                 said = with_trial(attributes, resource, table.arguments if fit.kind is _TOOL else (), said)
             if session_like and not conversations:
                 notes("looks_like_session_id")
-                if len(self.session_like) < MAX_NOTED_KEYS:
-                    self.session_like.update(key[:MAX_TEXT] for key in session_like)
+                self.session_like.note(session_like)
 
         if self._cut and not self._cut.isdisjoint((agent, tool, model, call_id, response_id, target)):
             flags |= SpanFlag.CUT

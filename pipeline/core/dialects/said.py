@@ -22,12 +22,12 @@ CLAIMS = frozenset({"completed", "escalated", "refused", "failed"})
 
 
 def read_said(
-    own: Sequence[str], attributes: Mapping[str, bytes], said: Said | None, notes: Callable[[str], None]
+    own: Sequence[tuple[str, str]], attributes: Mapping[str, bytes], said: Said | None, notes: Callable[[str], None]
 ) -> Said | None:
     """What a span states; `said` where it states nothing.
 
     Args:
-        own: the keys of ours, in order.
+        own: keys, and the attribute of ours that each is; of several for one the last that says something holds.
         said: what is known of it already: that it is a guardrail's.
     """
     families: tuple[str, ...] = ()
@@ -36,21 +36,21 @@ def read_said(
     claim = ""
     state: dict[str, Value] = {}
     keys: dict[str, tuple[str, ...]] = {}
-    for key in own:
+    for key, name in own:
         value = read_python(attributes[key])
-        if key.startswith(STATE):
-            state[key[len(STATE) :]] = flat(value)
-        elif key.startswith(KEY):
+        if name.startswith(STATE):
+            state[name[len(STATE) :]] = flat(value)
+        elif name.startswith(KEY):
             values = _ids(value)
             if values:
-                keys[key[len(KEY) :]] = values
-        elif key == FAMILY:
-            families = _ids(value)
-        elif key == ISSUE:
-            issues = _ids(value)
-        elif key == SUBJECT:
-            subjects = _ids(value)
-        elif key == CLAIM:
+                keys[name[len(KEY) :]] = values
+        elif name == FAMILY:
+            families = _ids(value) or families
+        elif name == ISSUE:
+            issues = _ids(value) or issues
+        elif name == SUBJECT:
+            subjects = _ids(value) or subjects
+        elif name == CLAIM:
             stated = value.strip().lower() if isinstance(value, str) else ""
             if stated in CLAIMS:
                 claim = stated

@@ -7,7 +7,7 @@ read of a span with just these keys is looked up by them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pipeline.core.dialects.evaluations import evaluation_keys
@@ -56,7 +56,8 @@ class Shape(NamedTuple):
         keys: those that something may be read of.
         deciders: keys that say what a span is, with what each of their values means, in the dialects' order.
         ids: where conversation ids are, in the configured order; `subjects`: who is served.
-        own: attributes of our own, in order; `session_like`: unknown keys that look as if they held ids.
+        own: attributes that are ours or stand for one of ours: (key, ours), in order.
+        session_like: unknown keys that look as if they held ids.
         evaluations: keys that name evaluations.
         rare: it has any of the last four.
     """
@@ -65,7 +66,7 @@ class Shape(NamedTuple):
     deciders: tuple[tuple[str, Memo[Fit]], ...]
     ids: tuple[str, ...]
     subjects: tuple[str, ...]
-    own: tuple[str, ...]
+    own: tuple[tuple[str, str], ...]
     session_like: tuple[str, ...]
     evaluations: tuple[str, ...]
     rare: bool
@@ -74,8 +75,11 @@ class Shape(NamedTuple):
 class Shapes(dict[tuple[str, ...], Shape]):
     """Shapes by a span's keys as they are listed, made when first asked for."""
 
-    def __init__(self, planners: Sequence[Planner], conversation_keys: tuple[str, ...]) -> None:
+    def __init__(
+        self, planners: Sequence[Planner], conversation_keys: tuple[str, ...], ours: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__()
+        self._ours = ours or {}
         self._planners = planners
         self._ids = conversation_keys
         self._subjects = tuple(dict.fromkeys(key for one in planners for key in one.dialect.subject))
@@ -102,7 +106,7 @@ class Shapes(dict[tuple[str, ...], Shape]):
         for key in names:
             if key in self._idle:
                 continue
-            if key.startswith(OURS) or evaluation_keys((key,)) or self._is_session_like(key):
+            if key.startswith(OURS) or key in self._ours or evaluation_keys((key,)) or self._is_session_like(key):
                 odd.append(key)
                 continue
             if len(self._idle) >= MEMO:
@@ -111,7 +115,8 @@ class Shapes(dict[tuple[str, ...], Shape]):
         return odd
 
     def _is_session_like(self, key: str) -> bool:
-        return bool(SESSION_LIKE.search(key)) and key not in NO_SESSIONS and key not in self._ids
+        known = key in self._ids or key in NO_SESSIONS or key in self._ours
+        return bool(SESSION_LIKE.search(key)) and not known
 
     def _shape(self, keys: frozenset[str]) -> Shape:
         deciders = tuple(
@@ -122,11 +127,16 @@ class Shapes(dict[tuple[str, ...], Shape]):
         ids = tuple(key for key in self._ids if key in keys)
         rare = (
             tuple(key for key in self._subjects if key in keys),
-            tuple(sorted(key for key in keys if key.startswith(OURS))),
+            self._own(keys),
             tuple(sorted(key for key in keys if self._is_session_like(key))),
             evaluation_keys(keys),
         )
         return Shape(keys, deciders, ids, *rare, rare=any(rare))
+
+    def _own(self, keys: frozenset[str]) -> tuple[tuple[str, str], ...]:
+        """Those that stand for one of ours come first, the first named of them last, so that ours hold."""
+        aliases = [(key, name) for key, name in reversed([*self._ours.items()]) if key in keys]
+        return (*aliases, *sorted((key, key) for key in keys if key.startswith(OURS)))
 
 
 class _Fitting:

@@ -56,7 +56,7 @@ def test_the_store_lies_in_the_data_folder_unless_a_dsn_is_given(tmp_path: Path)
         ("TRUEUP_SESSION_GAP", "soon", "write 30m, 24h, 7d"),
         ("TRUEUP_PARTITIONS", "0", "greater than or equal to 1"),
         ("TRUEUP_WORKER_PORT", "99999", "less than or equal to 65535"),
-        ("TRUEUP_SESION_GAP", "30m", "there is no such setting; there are agent_sources, broker"),
+        ("TRUEUP_SESION_GAP", "30m", "there is no such setting; there are agent_sources, aliases, broker"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_name_value_and_what_is_allowed(variable: str, value: str, said: str) -> None:
@@ -107,6 +107,50 @@ def test_who_may_say_what_and_how_long_rows_are_kept_are_pairs(tmp_path: Path) -
 def test_pairs_that_cannot_be_meant_are_told(variable: str, value: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         load({variable: value})
+
+
+def test_aliases_are_pairs_of_what_is_said_and_keys_that_say_it(tmp_path: Path) -> None:
+    file = tmp_path / "trueup.toml"
+    file.write_text(
+        '[aliases]\nagent = "acme.agent"\nconversation = ["acme.chat", "x"]\n"trueup.state.paid" = "acme.paid"\n'
+    )
+    written = load({"TRUEUP_ALIASES": "agent=acme.agent|acme.worker, trueup.correlation.order_id=order.id"})
+
+    assert load({}, file).aliases == {
+        "agent": ("acme.agent",),
+        "conversation": ("acme.chat", "x"),
+        "trueup.state.paid": ("acme.paid",),
+    }
+    assert written.aliases == {
+        "agent": ("acme.agent", "acme.worker"),
+        "trueup.correlation.order_id": ("order.id",),
+    }
+    assert Settings().aliases == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("agent", "write name=value"),
+        ("agnet=acme.agent", "'agnet' takes no attribute keys; those that do: agent, .*trueup.state.<name>"),
+        ("trueup.state.=acme.paid", "'trueup.state.' takes no attribute keys"),
+        ("agent=acme.agent|", "'agent' is given a blank attribute key"),
+        ("agent=trueup.subject", "'trueup.subject' is an attribute of ours already; it cannot stand for 'agent'"),
+        ("trueup.issue=a, trueup.subject=a", "'a' cannot stand for both 'trueup.issue' and 'trueup.subject'"),
+    ],
+)
+def test_aliases_that_cannot_be_meant_are_told_in_one_line(value: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=f"^TRUEUP_ALIASES=.*: .*{said}") as refused:
+        load({"TRUEUP_ALIASES": value})
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("content", ["aliases = 5", "[aliases]\nagent = 5", "[aliases]\nagent = []"])
+def test_a_table_of_aliases_that_is_none_is_told(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "trueup.toml"
+    file.write_text(content)
+    with pytest.raises(SettingsError, match=r"trueup\.toml: aliases"):
+        load({}, file)
 
 
 def test_subjects_need_a_key_of_their_own_or_that_of_the_data_folder(tmp_path: Path) -> None:

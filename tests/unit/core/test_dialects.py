@@ -353,7 +353,51 @@ def test_configured_keys_come_before_those_of_the_tables():
     assert span({"acme.user": "u"}, aliases={"subject": ("acme.user",)}).said.subjects == ("u",)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("field", ["kind", "kinds", "nonsense", "unnamed_scopes"])
+def test_a_users_own_keys_stand_for_attributes_of_ours_which_hold_where_both_are_there():
+    aliases = {
+        "trueup.task.family": ("acme.task", "acme.job"),
+        "trueup.task.outcome": ("acme.end",),
+        "trueup.state.paid": ("acme.paid",),
+        "trueup.correlation.order_id": ("order.id",),
+        "trueup.issue": ("acme.ticket",),
+        "trueup.subject": ("acme.customer",),
+    }
+    attributes = {"acme.job": "late", "acme.task": "refund", "acme.end": "Completed", "acme.paid": True}
+    said = span({**attributes, "order.id": 7, "acme.ticket": "t", "acme.customer": "c"}, aliases=aliases).said
+    assert said is not None
+    assert (said.families, said.claim, said.state, said.keys) == (
+        ("refund",), "completed", {"paid": True}, {"order_id": ("7",)},
+    )  # fmt: skip
+    assert (said.issues, said.subjects) == (("t",), ("c",))
+    both = {"acme.task": "refund", "trueup.task.family": "order", "acme.paid": True, "trueup.state.paid": False}
+    ours = span(both, aliases=aliases).said
+    assert ours is not None
+    assert (ours.families, ours.state) == (("order",), {"paid": False})
+    assert span(attributes).said is None
+
+
+def test_a_users_own_key_names_the_conversation_before_the_known_ones():
+    attributes = {"acme.sessionId": "ours", "session.id": "standard"}
+    found = arrived(attributes, aliases={"conversation": ("acme.sessionId",)})
+    assert found.span.ids == ("ours", "standard")
+    assert found.counts["noted", "looks_like_session_id"] == 0
+
+
+@pytest.mark.parametrize(
+    ("attributes", "kind"),
+    [
+        ({"acme.kind": "tool", "gen_ai.tool.name": "lookup"}, Kind.TOOL),
+        ({"acme.kind": "Inference"}, Kind.INFERENCE),
+        ({"acme.kind": "invoke_agent"}, Kind.AGENT),
+        ({"acme.kind": "told"}, Kind.STEP),
+        ({"acme.kind": "tool", "gen_ai.operation.name": "chat"}, Kind.INFERENCE),
+    ],
+)
+def test_a_users_own_key_says_what_a_span_is_where_no_known_one_does(attributes: dict[str, Any], kind: Kind):
+    assert span(attributes, aliases={"kind": ("acme.kind",)}).kind is kind
+
+
+@pytest.mark.parametrize("field", ["kinds", "nonsense", "unnamed_scopes", "trueup.nonsense"])
 def test_a_field_that_takes_no_keys_is_refused_by_name(field: str):
     with pytest.raises(ValueError, match=f"'{field}' takes no attribute keys; those that do: .*call_id"):
         ingest(aliases={field: ("x",)})
@@ -374,16 +418,22 @@ def test_an_unknown_key_that_looks_like_a_conversations_is_noted(attributes: dic
     step = ingest()
     request = proto({"gen_ai.operation.name": "chat", **attributes})
     step.on_record(Topic.OTLP_SPANS, 0, 0, 0, None, request)
-    assert step.session_like == noted
+    assert step.session_like.keys_noted() == noted
     assert Read(step).counts["noted", "looks_like_session_id"] == bool(noted)
 
 
-def test_noted_keys_are_bounded():
+def test_noted_keys_are_bounded_and_hold_no_values():
     step = ingest()
-    for number in range(150):
-        step.on_record(Topic.OTLP_SPANS, 0, number, 0, None, proto({f"acme{number}.session_id": "x"}))
-    assert len(step.session_like) == 100
-    assert Read(step).counts["noted", "looks_like_session_id"] == 150
+    for number in range(50):
+        name = f"acme{chr(97 + number % 26) * (1 + number // 26)}.session_id"
+        step.on_record(Topic.OTLP_SPANS, 0, number, 0, None, proto({name: "x"}))
+    assert len(step.session_like) == 21
+    assert step.session_like["__other__"] == 30
+    assert Read(step).counts["noted", "looks_like_session_id"] == 50
+    step = ingest()
+    for number, key in enumerate(("of.4711.session_id", "of.4712.session_id", "of.5f0cd1e29a.session_id")):
+        step.on_record(Topic.OTLP_SPANS, 0, number, 0, None, proto({key: "x"}))
+    assert step.session_like == {"of.*.session_id": 3}
 
 
 def test_a_configured_key_is_no_unknown_one():

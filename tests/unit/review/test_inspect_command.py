@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.cli.inspect import Unreadable
+from pipeline.cli.worker import options_of
+from pipeline.settings import Settings
+from tests.unit.core.ingest_support import json_request, json_span
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 WITHOUT_IDS = GOLDEN / "otel-google-genai" / "traces.otlp.pb"
@@ -62,6 +67,35 @@ def test_json_tells_session_by_session() -> None:
         "langfuse-v3-openai-s100",
         "langfuse-v3-openai-s101",
     ]
+
+
+def test_a_users_own_attributes_are_heeded_as_a_worker_heeds_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spans, config = tmp_path / "spans.json", tmp_path / "trueup.toml"
+    spans.write_bytes(json_request(json_span({"acme.kind": "agent", "acme.agent": "triage", "acme.chat": "c"})))
+    config.write_text('[aliases]\nkind = "acme.kind"\nagent = "acme.agent"\nconversation = "acme.chat"\n')
+    asked = [str(spans), "--format", "json"]
+
+    [session] = json.loads(said(*asked, "--config", str(config)))["files"][0]["sessions"]
+    assert (session["session_id"], session["agents"]) == ("c", ["triage"])
+    monkeypatch.setenv("TRUEUP_ALIASES", "kind=acme.kind")
+    [session] = json.loads(said(*asked))["files"][0]["sessions"]
+    assert (session["session_id"], session["agents"]) == (None, [])
+    assert options_of(Settings(aliases={"kind": ("x",)}, subject_key="k" * 16), True).aliases == {"kind": ("x",)}
+
+
+def test_an_alias_that_cannot_be_meant_ends_in_one_line(tmp_path: Path) -> None:
+    spans, config = tmp_path / "spans.json", tmp_path / "trueup.toml"
+    spans.write_bytes(json_request(json_span()))
+    config.write_text('[aliases]\nagnet = "acme.agent"\n')
+    command = [sys.executable, "-m", "pipeline", "inspect", str(spans), "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.strip().splitlines()
+    assert f"{config}: aliases" in line
+    assert "'agnet' takes no attribute keys; those that do: agent" in line
 
 
 def test_a_file_that_is_not_there_is_named() -> None:

@@ -41,6 +41,9 @@ class FakeWorker:
     def rates(self) -> Iterable[RateReading]:
         return self.of_rates
 
+    def contracts(self) -> dict[str, Any]:
+        return {"in_force": [], "refused": []}
+
     def summaries(self) -> tuple[list[MeanReading], list[CountReading]]:
         return [], []
 
@@ -66,6 +69,9 @@ class FakeWorker:
         return [("measure", 4)]
 
     def caught_up(self) -> Iterable[tuple[str, str, int]]:
+        return []
+
+    def session_like(self) -> Iterable[tuple[str, int]]:
         return []
 
     def gauges(self) -> Mapping[str, float]:

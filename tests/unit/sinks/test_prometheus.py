@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,9 @@ class Fake:
     def rates(self) -> Iterable[RateReading]:
         return self.of_rates
 
+    def contracts(self) -> dict[str, Any]:
+        return {"in_force": [], "refused": []}
+
     def summaries(self) -> tuple[list[MeanReading], list[CountReading]]:
         return self.of_means, self.of_counts
 
@@ -69,6 +73,9 @@ class Fake:
 
     def caught_up(self) -> Iterable[tuple[str, str, int]]:
         return [("judge", "trueup.session-events", 3)]
+
+    def session_like(self) -> Iterable[tuple[str, int]]:
+        return [("acme.sessionId", 5)]
 
     def gauges(self) -> Mapping[str, float]:
         return {"trueup_open_sessions": 4.0}
@@ -158,6 +165,7 @@ def test_the_pipelines_own_numbers_are_told() -> None:
         found["trueup_caught_up_records_total", frozenset({("stage", "judge"), ("topic", "trueup.session-events")})]
         == 3
     )
+    assert found["trueup_session_like_attributes_total", frozenset({("attribute", "acme.sessionId")})] == 5
     assert found["trueup_open_sessions", frozenset()] == 4
     assert found["trueup_partitions", frozenset({("stage", "judge")})] == 8
     assert found["trueup_outcome_to_gauge_seconds_bucket", frozenset({("le", "5.0")})] == 1
