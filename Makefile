@@ -6,7 +6,7 @@ SESSIONS ?=
 KEEP     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test test-monitoring test-kafka test-browser bench check fix lock
+.PHONY: help setup up demo test test-monitoring test-kafka test-browser test-examples bench check fix lock
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test-kafka: setup ## the demo world on real Kafka brokers (needs Java and Maven)
 test-browser: setup ## the page at / in a real browser (names chromium where it is missing)
 	@$(VENV)/python -m pytest tests/services/browser -q
 
+test-examples: setup ## the agents, the webhook and the Collector of examples/ end to end (Go builds the Collector)
+	@$(VENV)/python -m tools.examples test
+
 bench: setup ## records per CPU second, with the machine they were measured on
 	@$(VENV)/python -m tests.bench
 
@@ -44,5 +47,5 @@ fix: setup ## repair format and lint, rewrite generated files
 	@$(VENV)/ruff format --quiet .
 	@$(VENV)/python -m tools.generated
 
-lock: setup ## resolve requirements.lock anew from pyproject.toml
+lock: setup ## resolve requirements.lock and examples/requirements.lock anew
 	@$(VENV)/python -m tools.lock
