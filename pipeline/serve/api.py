@@ -19,8 +19,10 @@ from pipeline.errors import StoreUnavailable
 from pipeline.logs import Log
 from pipeline.serve.asking import Refusal, chosen, json_body, known_only, time
 from pipeline.serve.listing import Listing
+from pipeline.serve.restatements import Restatements
 from pipeline.sinks.conversation import Conversation
 from pipeline.sinks.listing import Page, Place, Wanted
+from pipeline.sinks.restatements import Restatement
 from schemas.segment import WINDOWS, Rate, RateReading
 
 log = Log("serve")
@@ -57,6 +59,10 @@ class Reader(Protocol):
 
     async def sessions(self, wanted: Wanted, after: Place | None, limit: int) -> Page: ...
 
+    async def restatements(
+        self, cube: str, rate: str | None, since: int, limit: int
+    ) -> tuple[int, list[Restatement]]: ...
+
 
 class Api:
     """The handlers of `/api`.
@@ -82,6 +88,7 @@ class Api:
             web.get("/api/rates", self.rates),
             web.get("/api/sessions", Listing(self._rates, self._store, self._rules).sessions),
             web.get("/api/sessions/{tenant}/{conversation}", self.conversation),
+            web.get("/api/restatements", Restatements(self._rates, self._store).restatements),
             web.get("/api/health", self.health),
         ]
 

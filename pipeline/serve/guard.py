@@ -14,7 +14,7 @@ from aiohttp.typedefs import Middleware
 from pipeline.tokens import NotAdmitted, Scope, Tokens
 
 API = "/api/"
-OF_ALL_TENANTS = frozenset({"/api/rates", "/api/changes", "/api/health"})
+OF_ALL_TENANTS = frozenset({"/api/rates", "/api/changes", "/api/restatements", "/api/health"})
 
 
 def guard(tokens: Tokens) -> Middleware:

@@ -30,6 +30,7 @@ from pipeline.sinks.erasing import (
     sessions_of,
 )
 from pipeline.sinks.listing import Page, Place, Wanted, read_page
+from pipeline.sinks.restatements import Restatement, read_restatements
 from schemas.erasing import EraseRows
 from schemas.rows import TABLES
 from schemas.topics import Topic
@@ -106,6 +107,12 @@ class Store(Connection):
     async def sessions(self, wanted: Wanted, after: Place | None, limit: int) -> Page:
         """A page of the sessions that are wanted."""
         return await self.in_thread(lambda: read_page(self, wanted, after, limit))
+
+    async def restatements(
+        self, cube: str, rate: str | None, since: int, limit: int
+    ) -> tuple[int, list[Restatement]]:
+        """How many buckets since then no longer count what was first published, and the newest of them."""
+        return await self.in_thread(lambda: read_restatements(self, cube, rate, since, limit))
 
     def _erase(self, orders: Sequence[EraseRows]) -> None:
         erase(self, orders)

@@ -18,6 +18,7 @@ from pipeline.serve.app import application, listen
 from pipeline.sinks.conversation import Conversation
 from pipeline.sinks.listing import Page, Place, Wanted
 from pipeline.sinks.prometheus import Exporter
+from pipeline.sinks.restatements import Restatement
 from schemas.segment import CountReading, MeanReading, RateReading
 
 Result = TypeVar("Result")
@@ -90,7 +91,15 @@ class FakeStore:
     stories: dict[tuple[str, str], Conversation] = field(default_factory=dict)
     pages: list[Page] = field(default_factory=list)
     asked: list[tuple[Wanted, Place | None, int]] = field(default_factory=list)
+    restated: list[Restatement] = field(default_factory=list)
+    asked_restated: list[tuple[str, str | None, int, int]] = field(default_factory=list)
     fails: Exception | None = None
+
+    async def restatements(self, cube: str, rate: str | None, since: int, limit: int) -> tuple[int, list[Restatement]]:
+        if self.fails is not None:
+            raise self.fails
+        self.asked_restated.append((cube, rate, since, limit))
+        return len(self.restated), self.restated
 
     async def rates(self, cube: str, start: int, end: int) -> list[tuple[dict[str, str], str, int, int]]:
         if self.fails is not None:

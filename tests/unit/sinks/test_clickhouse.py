@@ -126,6 +126,12 @@ def test_restatements_are_the_buckets_that_differ_from_what_was_first_published(
 
     found = store.query("SELECT first_numerator, numerator FROM v_restatements WHERE cube = 'restated'")
     assert found == [(2, 1)]
+    total, (told,) = asyncio.run(store.restatements("restated", None, T - SECOND, 10))
+    assert total == 1
+    assert (told.bucket, told.first_numerator, told.first_denominator) == ((T + MINUTE) // 10**6 * 10**6, 2, 2)
+    assert (told.numerator, told.denominator) == (1, 2)
+    assert asyncio.run(store.restatements("restated", None, T + MINUTE + SECOND, 10)) == (0, [])
+    assert asyncio.run(store.restatements("restated", "reopen", T, 10)) == (0, [])
 
 
 BAD_ROWS = {
