@@ -69,6 +69,9 @@ class GroupRunner(ABC):
     async def step(self, messages: list[Incoming]) -> None:
         """Deal with a batch, which may be empty; called again and again, alone."""
 
+    async def finish(self) -> None:  # noqa: B027 - most owe nothing
+        """The last moment in which what was delivered can be committed: a rebalance or a stop follows."""
+
     def given_up(self) -> None:  # noqa: B027 - most keep nothing
         """The partitions are gone: forget what was read and not committed."""
 
@@ -159,6 +162,7 @@ class GroupRunner(ABC):
         """Waits until the batch in hand is delivered and committed, or given up."""
         self.interrupted.set()
         async with self._busy:
+            await self.finish()
             self.given_up()
             self.owned, self.next, self.ends = set(), {}, {}
 
@@ -192,6 +196,8 @@ class GroupRunner(ABC):
             if time.monotonic() - looked >= LOOK_SECONDS:
                 looked = time.monotonic()
                 await self._look()
+        async with self._busy:
+            await self.finish()
 
     async def _look(self) -> None:
         """Where the logs end; lag that does not shrink is a stall, and only a new process cures it."""

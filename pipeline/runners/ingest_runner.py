@@ -1,7 +1,7 @@
 """The first stage, live: reads what senders wrote, in messages of any size, and sends batches to the keyed stages.
 
-The rule this file keeps: what a batch gave is delivered before its offsets are committed, and the marks that tell how
-far event time has come follow it on the same partitions.
+The rule this file keeps: what a batch gave is delivered before its offsets are committed, and so are the marks that
+tell everybody how far event time has come: the next owner of a partition starts behind them and knows no time of them.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class IngestRunner(GroupRunner):
         self._heard: dict[tuple[str, int], float] = {}  # when each source last brought something
         self._silent: set[tuple[str, int]] = set()  # sources of logs that have brought nothing yet
         self._told = 0.0
+        self._delivered: dict[tuple[str, int], int] = {}  # offsets to commit once everybody was told the time
         self._bad = BadRecords(Stage.INGEST, 0)
 
     async def step(self, messages: list[Incoming]) -> None:
@@ -89,13 +90,24 @@ class IngestRunner(GroupRunner):
         if records:
             await self.broker.append(pack(records, self.marks()))
         self.statistics.records.update(counts)
-        await self.commit(read)
+        self._delivered.update(read)
         if now - self._told >= self.options.heartbeat_interval:
-            self._told = now
-            await self.broker.append(heartbeats(self.marks(), self.options.partitions))
+            await self._tell()
+
+    async def _tell(self) -> None:
+        """Tell every partition behind us how far event time has come, then commit what it came from."""
+        self._told = time.monotonic()
+        delivered, self._delivered = self._delivered, {}
+        await self.broker.append(heartbeats(self.marks(), self.options.partitions))
+        await self.commit(delivered)
+
+    async def finish(self) -> None:
+        if self._delivered:
+            await self._tell()
 
     def given_up(self) -> None:
         self._heard.clear()
+        self._delivered.clear()
 
     def on_assigned(self, places: set[tuple[str, int]]) -> None:
         super().on_assigned(places)

@@ -72,8 +72,26 @@ def test_ingest_commits_after_what_was_read_is_sent() -> None:
         ingest = Ingesting(story)
         ingest.on_assigned({(Topic.OTLP_SPANS, 0)})
         await ingest.step(read(Topic.OTLP_SPANS, 0, 5, b"a", b"b", b"c"))
-        assert story.events[0].startswith("sent")
-        assert story.events[1] == "committed otlp_spans/0: 8"
+        assert all(event.startswith("sent") for event in story.events)
+        await ingest.finish()
+        assert story.events[-1] == "committed otlp_spans/0: 8"
+
+    run(tell)
+
+
+def test_everybody_hears_of_the_time_before_what_it_came_from_is_committed() -> None:
+    async def tell() -> None:
+        story = Story()
+        ingest = Ingesting(story)
+        place = Topic.OTLP_SPANS, 0
+        ingest.on_assigned({place})
+        await ingest.step(read(*place, 5, b"a"))
+        assert place not in ingest.next
+        await ingest.on_revoked()
+        assert story.events == ["sent 1", f"sent {PARTITIONS}", "committed otlp_spans/0: 6"]
+        for number in range(PARTITIONS):
+            last = ingest.log.values(Topic.SPANS, number)[-1]
+            assert decoder(Item).decode(last or b"").marks == [Mark(Stage.INGEST, *place, 1_000, False)]
 
     run(tell)
 
@@ -145,6 +163,8 @@ def test_a_source_is_idle_only_without_lag() -> None:
         ingest.ends = {place: 1}
         assert [mark.idle for mark in ingest.marks()[Topic.SPANS]] == [False]  # that end was read before the batch
         ingest.looked = time.monotonic()
+        assert [mark.idle for mark in ingest.marks()[Topic.SPANS]] == [False]  # nobody heard of the batch's time yet
+        await ingest.finish()
         assert [mark.idle for mark in ingest.marks()[Topic.SPANS]] == [True]
 
     run(tell)
