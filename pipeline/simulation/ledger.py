@@ -41,7 +41,13 @@ Truth = dict[tuple[str, str], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What one session came to. `verified` is None where no independent criterion applies."""
+    """What one session came to. `verified` is None where no independent criterion applies.
+
+    Args:
+        family: empty where no contract, or more than one, would judge it.
+        follow_up: it is no conversation's first session and takes no claim back.
+        across: its own claim is taken back in another conversation.
+    """
 
     family: str
     invalid: bool
@@ -57,6 +63,8 @@ class Account:
     answer: bool | None
     tool_calls: int
     tool_calls_ok: int
+    follow_up: bool = False
+    across: bool = False
 
     @property
     def resolved(self) -> bool:
@@ -82,22 +90,34 @@ def accounts(conversation: ConversationPlan) -> list[Account]:
     """The account of each session of a conversation."""
     returned_to = _returned_to(conversation.sessions)
     return [
-        _account(conversation, session, came_back=index in returned_to)
+        _account(
+            conversation,
+            session,
+            came_back=index in returned_to.values(),
+            follow_up=index > 0 and index not in returned_to,
+        )
         for index, session in enumerate(conversation.sessions)
     ]
 
 
 def truth(conversations: Iterable[ConversationPlan]) -> Truth:
     """Numerator and denominator of every rate, for each family and for the whole system (family '')."""
+    return summed(account for conversation in conversations for account in accounts(conversation))
+
+
+def summed(found: Iterable[Account]) -> Truth:
+    """The same, of accounts."""
     numerators: Counter[tuple[str, str]] = Counter()
     denominators: Counter[tuple[str, str]] = Counter()
-    for conversation in conversations:
-        for account in accounts(conversation):
-            for rate, (counted, of) in _counts(account).items():
-                for family in (account.family, SYSTEM):
-                    numerators[family, rate] += counted
-                    denominators[family, rate] += of
-    rows = [(family, rate) for family in (SYSTEM, *FAMILIES) for rate in RATES]
+    families = [SYSTEM, *FAMILIES]
+    for account in found:
+        if account.family not in families:
+            families.append(account.family)
+        for rate, (counted, of) in _counts(account).items():
+            for family in {account.family, SYSTEM}:
+                numerators[family, rate] += counted
+                denominators[family, rate] += of
+    rows = [(family, rate) for family in families for rate in RATES]
     return {row: (numerators[row], denominators[row]) for row in rows}
 
 
@@ -122,7 +142,7 @@ def _counts(account: Account) -> dict[str, tuple[int, int]]:
     return counts
 
 
-def _account(conversation: ConversationPlan, session: SessionPlan, *, came_back: bool) -> Account:
+def _account(conversation: ConversationPlan, session: SessionPlan, *, came_back: bool, follow_up: bool) -> Account:
     family = FAMILIES[session.family]
     invalid = session.standing is Standing.TEST
     hand_offs = _within(session, FactKind.ESCALATION, family.horizon_ns)
@@ -149,6 +169,7 @@ def _account(conversation: ConversationPlan, session: SessionPlan, *, came_back:
         answer=answers[-1].value is True if answers else None,
         tool_calls=session.tool_calls,
         tool_calls_ok=session.tool_calls_ok,
+        follow_up=follow_up,
     )
 
 
@@ -166,9 +187,9 @@ def _proven(conversation: ConversationPlan, session: SessionPlan, criterion: Evi
     return bool(in_time) and max(in_time, key=_order).value == criterion.good
 
 
-def _returned_to(sessions: Sequence[SessionPlan]) -> set[int]:
-    """Which sessions the customer came back to: the latest claimed one of the same task and, if both say, issue."""
-    found: set[int] = set()
+def _returned_to(sessions: Sequence[SessionPlan]) -> dict[int, int]:
+    """Who came back, and to which: the latest claimed session of the same task and, if both say, of the same issue."""
+    found: dict[int, int] = {}
     for later_index, later in enumerate(sessions):
         for index in reversed(range(later_index)):
             earlier = sessions[index]
@@ -177,7 +198,7 @@ def _returned_to(sessions: Sequence[SessionPlan]) -> set[int]:
             in_window = 0 < gap_ns <= FAMILIES[earlier.family].reopen_window_ns
             same_issue = earlier.issue is None or later.issue is None or earlier.issue == later.issue
             if earlier.family == later.family and claimed(earlier) and in_window and long_enough and same_issue:
-                found.add(index)
+                found[later_index] = index
                 break
     return found
 

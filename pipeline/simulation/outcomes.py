@@ -183,7 +183,7 @@ class Teller:
             event: dict[str, object] = {
                 "event_id": event_id,
                 "event_version": version,
-                "event_time": _iso(at_ns),
+                "event_time": iso(at_ns),
                 "source": source,
             }
             event |= {"kind": "retract"} if data is None else {"kind": str(kind), **address, "data": dict(data)}
@@ -240,6 +240,7 @@ class Teller:
         return self.rng.choices(list(weights), list(weights.values()))[0]
 
 
-def _iso(at_ns: int) -> str:
+def iso(at_ns: int) -> str:
+    """A moment as events carry it."""
     moment = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at_ns // 1_000_000)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

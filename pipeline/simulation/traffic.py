@@ -55,7 +55,9 @@ class Faults:
 
 
 @dataclass(frozen=True, slots=True)
-class _Timed:
+class Timed:
+    """A span or a report, and when it reaches the gateway."""
+
     arrival_ns: int
     item: ReadableSpan | Report
 
@@ -78,15 +80,23 @@ def arrivals(
     rng: Random, traces: Iterable[list[ReadableSpan]], reports: Sequence[Report]
 ) -> tuple[list[Arrival], Faults]:
     """Everything in the order in which it is to be sent, and what is wrong with that order."""
+    return sent(rng, on_their_way(rng, traces, reports))
+
+
+def on_their_way(rng: Random, traces: Iterable[list[ReadableSpan]], reports: Sequence[Report]) -> list[Timed]:
+    """Everything with its arrival: late, twice, or as it should be."""
     timed = [timed for trace in traces for timed in _delayed(rng, trace)]
-    timed += [_Timed(report.arrival_ns, report) for report in reports]
-    timed.sort(key=lambda each: each.arrival_ns)
-    batches = _batched(rng, timed)
+    return timed + [Timed(report.arrival_ns, report) for report in reports]
+
+
+def sent(rng: Random, timed: Iterable[Timed]) -> tuple[list[Arrival], Faults]:
+    """In batches, in order of arrival but for what disturbs it on the way, and what is wrong with that order."""
+    batches = _batched(rng, sorted(timed, key=lambda each: each.arrival_ns))
     _disturb(rng, batches)
     return [_arrival(batch) for batch in batches], _faults(batches)
 
 
-def _delayed(rng: Random, trace: list[ReadableSpan]) -> list[_Timed]:
+def _delayed(rng: Random, trace: list[ReadableSpan]) -> list[Timed]:
     """The spans of a trace with their arrivals: all late, the root alone late, some of them late, or none."""
     late: set[int] = set()
     delay_ns = 0
@@ -100,17 +110,17 @@ def _delayed(rng: Random, trace: list[ReadableSpan]) -> list[_Timed]:
     timed = []
     for index, span in enumerate(trace):
         arrival_ns = end_ns(span) + flush_ns + (delay_ns if index in late else 0)
-        timed.append(_Timed(arrival_ns, span))
+        timed.append(Timed(arrival_ns, span))
         if rng.random() < DUPLICATED_SPANS:
-            timed.append(_Timed(arrival_ns + round(rng.uniform(0, HOUR_NS)), span))
+            timed.append(Timed(arrival_ns + round(rng.uniform(0, HOUR_NS)), span))
     return timed
 
 
-def _batched(rng: Random, timed: Sequence[_Timed]) -> list[list[_Timed]]:
+def _batched(rng: Random, timed: Sequence[Timed]) -> list[list[Timed]]:
     """Cut into batches of one sort each, in order of arrival; outcomes wait for each other ten minutes at most."""
-    batches: list[list[_Timed]] = []
-    spans: list[_Timed] = []
-    outcomes: list[_Timed] = []
+    batches: list[list[Timed]] = []
+    spans: list[Timed] = []
+    outcomes: list[Timed] = []
     span_size, outcome_size = rng.randint(SMALLEST_BATCH, LARGEST_BATCH), rng.randint(1, LARGEST_OUTCOME_BATCH)
     for each in timed:
         if outcomes and each.arrival_ns - outcomes[0].arrival_ns > 10 * MINUTE_NS:
@@ -129,7 +139,7 @@ def _batched(rng: Random, timed: Sequence[_Timed]) -> list[list[_Timed]]:
     return [*batches, *(rest for rest in (spans, outcomes) if rest)]
 
 
-def _disturb(rng: Random, batches: list[list[_Timed]]) -> None:
+def _disturb(rng: Random, batches: list[list[Timed]]) -> None:
     """Some batches are shuffled inside, some change places with the next, some are sent twice."""
     for batch in batches:
         if rng.random() < SHUFFLED_BATCHES:
@@ -142,14 +152,14 @@ def _disturb(rng: Random, batches: list[list[_Timed]]) -> None:
             batches.insert(min(len(batches), index + rng.randint(1, 4)), list(batches[index]))
 
 
-def _arrival(batch: list[_Timed]) -> Arrival:
+def _arrival(batch: list[Timed]) -> Arrival:
     spans = [each.item for each in batch if not isinstance(each.item, Report)]
     return (
         SpanBatch(spans) if spans else OutcomeBatch([dict(r.item.event) for r in batch if isinstance(r.item, Report)])
     )
 
 
-def _faults(batches: Sequence[list[_Timed]]) -> Faults:
+def _faults(batches: Sequence[list[Timed]]) -> Faults:
     late = duplicates = reordered = 0
     seen: set[object] = set()
     newest = {"span": 0, "outcome": 0}

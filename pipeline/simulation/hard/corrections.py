@@ -1,0 +1,164 @@
+"""Scenes in which systems of record take back what they said: versions, other addresses, retractions, revivals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipeline.simulation.hard.acts import SEARCHES, answer, chat, tool
+from pipeline.simulation.hard.families import (
+    ACCEPTED,
+    DECLINED,
+    NO,
+    ORDER,
+    REFUSED,
+    SETTLED,
+    STATUS,
+    TICKET,
+    YES,
+    by_key,
+    task,
+)  # fmt: skip
+from pipeline.simulation.hard.scene import Scene, Trace
+from pipeline.simulation.plan import HOUR_NS
+
+ORDERS = (chat(), tool("create_cart"), tool("submit_order"), answer())
+Data = Mapping[str, object] | None
+
+
+def _order(scene: Scene, which: str = "a", minute: float = 0, *, paid: bool = True) -> Trace:
+    """An order that is claimed to be placed, and paid."""
+    key = scene.name(f"key-{which}")
+    trace = scene.trace(scene.name(which), minute, *ORDERS, says=task(key=key))
+    if paid:
+        scene.say("evidence", "billing", trace.end_ns + 2 * HOUR_NS, by_key(key), SETTLED)
+    return trace
+
+
+def _orders_of_arrival(scene: Scene, versions: int) -> list[float]:
+    """Hours until each version arrives: in order, or the last one first."""
+    hours = [0.1 + 2.0 * one for one in range(versions)]
+    return hours if scene.rng.random() < 0.5 else hours[::-1]
+
+
+def other_address(scene: Scene) -> None:
+    """The payment was booked to the wrong order, and is corrected to the right one."""
+    wrong, right = _order(scene, "a", paid=False), _order(scene, "b", 5, paid=False)
+    to, then = by_key(scene.name("key-a")), by_key(scene.name("key-b"))
+    scene.say(
+        "evidence", "billing", right.end_ns + HOUR_NS, to, SETTLED, SETTLED,
+        readdressed={2: then}, arrive_h=_orders_of_arrival(scene, 2),
+    )  # fmt: skip
+    scene.session(scene.name("a"), [wrong], ORDER, complete=False, verified=False)
+    scene.session(scene.name("b"), [right], ORDER, complete=True, verified=False)
+
+
+def other_sort_of_address(scene: Scene) -> None:
+    """A complaint is booked to a trace of one conversation, then to another conversation."""
+    first, second = _order(scene, "a"), _order(scene, "b", 8)
+    scene.say(
+        "resolution", "survey", second.end_ns + HOUR_NS, {"trace_id": first.hex}, NO, NO,
+        readdressed={2: {"session_id": scene.name("b")}}, arrive_h=_orders_of_arrival(scene, 2),
+    )  # fmt: skip
+    scene.session(scene.name("a"), [first], ORDER, complete=True, verified=False)
+    scene.session(scene.name("b"), [second], ORDER, complete=True, verified=False, answer=False)
+
+
+def versions(scene: Scene) -> None:
+    """Declined, settled, declined, settled: the highest version holds, whenever it arrives."""
+    one = _order(scene, paid=False)
+    hours = [0.1, 3.0, 6.0, 9.0]
+    scene.rng.shuffle(hours)
+    said = (DECLINED, SETTLED, DECLINED, SETTLED)
+    scene.say("evidence", "billing", one.end_ns + HOUR_NS, {"trace_id": one.hex}, *said, arrive_h=hours)
+    scene.session(scene.name(), [one], ORDER, complete=True, verified=False)
+
+
+def retracted(scene: Scene) -> None:
+    """All that was said against it is taken back, some of it before it was heard."""
+    one = _order(scene)
+    to = {"session_id": scene.name()}
+    for kind, source, data in (
+        ("escalation", "helpdesk", ACCEPTED), ("reopen", "helpdesk", TICKET), ("resolution", "survey", NO),
+        ("invalidate", "ops", {"reason": "a test"}), ("refusal", "policy", {"reason": "policy"}),
+    ):  # fmt: skip
+        at_ns = one.end_ns + round(scene.rng.uniform(1, 20) * HOUR_NS)
+        scene.say(kind, source, at_ns, to, data, None, arrive_h=_orders_of_arrival(scene, 2))
+    scene.session(scene.name(), [one], ORDER, complete=True, verified=False)
+
+
+def retracted_proof(scene: Scene) -> None:
+    """The payment is taken back: nothing proves the order any more."""
+    one = _order(scene, paid=False)
+    at_ns = one.end_ns + 3 * HOUR_NS
+    scene.say(
+        "evidence", "billing", at_ns, by_key(scene.name("key-a")), SETTLED, None, arrive_h=_orders_of_arrival(scene, 2)
+    )
+    scene.session(scene.name(), [one], ORDER, complete=False, verified=False)
+
+
+def revived(scene: Scene) -> None:
+    """Said, taken back, and said again: payment, escalation and complaint hold."""
+    one = _order(scene, paid=False)
+    hours = [0.1, 2.0, 4.0]
+    scene.rng.shuffle(hours)
+    paid: tuple[Data, ...] = (SETTLED, None, SETTLED)
+    handed: tuple[Data, ...] = (ACCEPTED, None, ACCEPTED)
+    denied: tuple[Data, ...] = (NO, None, NO)
+    to = by_key(scene.name("key-a"))
+    scene.say("evidence", "billing", one.end_ns + HOUR_NS, to, *paid, arrive_h=hours)
+    scene.say("escalation", "helpdesk", one.end_ns + 2 * HOUR_NS, to, *handed, arrive_h=hours)
+    scene.say("resolution", "survey", one.end_ns + 3 * HOUR_NS, to, *denied, arrive_h=hours)
+    scene.session(scene.name(), [one], ORDER, complete=True, verified=False, escalated=True, answer=False)
+
+
+def refuted_escalation(scene: Scene) -> None:
+    """The person was never reached, after all; that it was tried stays."""
+    one = scene.trace(scene.name(), 0, *SEARCHES, says=task(STATUS))
+    to = {"session_id": scene.name()}
+    scene.say(
+        "escalation", "helpdesk", one.end_ns + HOUR_NS, to, ACCEPTED, REFUSED, arrive_h=_orders_of_arrival(scene, 2)
+    )
+    scene.session(scene.name(), [one], STATUS, complete=True, attempted=True)
+
+
+def invalidated(scene: Scene) -> None:
+    """Operations find out, days later, that it was a test."""
+    one = _order(scene)
+    scene.say("invalidate", "ops", one.end_ns + 60 * HOUR_NS, {"trace_id": one.hex}, {"reason": "a drill"})
+    scene.session(scene.name(), [one], ORDER, complete=True, verified=False, invalid=True)
+
+
+def refused(scene: Scene) -> None:
+    """The policy team says that the agent rightly refused: not eligible, and no claim is assumed."""
+    one = scene.trace(scene.name(), 0, *SEARCHES, says=task(STATUS, claim=None))
+    scene.say("refusal", "policy", one.end_ns + 5 * HOUR_NS, {"session_id": scene.name()}, {"reason": "policy"})
+    scene.session(scene.name(), [one], STATUS, complete=True, claimed=False, eligible=False)
+
+
+def evaluated(scene: Scene) -> None:
+    """Judges and customers score it, abstain, and contradict each other: no rate listens."""
+    one = _order(scene)
+    to = {"session_id": scene.name()}
+    judged: tuple[Mapping[str, object], ...] = (
+        {"name": "information_accuracy", "score": 2, "label": "fair", "layer": "memory"},
+        {"name": "coherence", "state": "abstained"},
+        {"name": "coherence", "score": 3, "contradictions": 2},
+        {"name": "action_correctness", "state": "error"},
+    )
+    for number, data in enumerate(judged):
+        scene.say("evaluation", "judge", one.end_ns + (number + 1) * HOUR_NS, to, data)
+    scene.say("feedback", "survey", one.end_ns + HOUR_NS, to, {"score": 1, "scale": 5})
+    scene.say("resolution", "survey", one.end_ns + HOUR_NS, to, YES)
+    scene.session(scene.name(), [one], ORDER, complete=True, verified=False, answer=True)
+
+
+def past_horizon(scene: Scene) -> None:
+    """All that comes after the last horizon is shown, and judged no more."""
+    one = _order(scene)
+    to = {"session_id": scene.name(), "ordinal": 1}
+    for kind, source, data in (
+        ("escalation", "helpdesk", ACCEPTED), ("reopen", "helpdesk", TICKET), ("resolution", "survey", NO),
+        ("evidence", "billing", DECLINED), ("evidence", "warehouse", {"shipment": "as_ordered"}),
+    ):  # fmt: skip
+        scene.say(kind, source, one.end_ns + round(scene.rng.uniform(72.5, 73.5) * HOUR_NS), to, data)
+    scene.session(scene.name(), [one], ORDER, complete=True, verified=False)
