@@ -214,9 +214,12 @@ def _came_back_in(session: Record, story: Record) -> str:
     for other in story["sessions"]:
         if _newest(other).get("reopens") == session["ordinal"]:
             return f"see the session #{other['ordinal']}"
+    elsewhere = _newest(session).get("reopened_by")
+    if elsewhere:
+        return f"see the session {elsewhere} of the same customer"
     if any(outcome["kind"] == "reopen" for outcome in story["outcomes"]):
         return "see who reopened it, above"
-    return "another conversation of the same customer began then"
+    return "a session of the same customer began then"
 
 
 def _newest(session: Record) -> Record:

@@ -1,4 +1,4 @@
-"""Customers who come back in another conversation, held against the definitions in any order, over crashes (rule 42)."""
+"""Customers who come back in another conversation, in any order and over crashes, by the definitions (rule 42)."""
 
 from __future__ import annotations
 

@@ -65,17 +65,31 @@ def reached(outcome: Outcome, vias: Iterable[Via], sessions: Sequence[Session], 
     return found
 
 
+def horizon_of(kind: OutcomeKind, session: Session, rules: TimeRules) -> int | None:
+    """Up to when an outcome of this kind counts for it, ns; None where nothing would read it (rules 28, 38)."""
+    contract, end = session.family.contract, summary_of(session).end
+    if kind is OutcomeKind.EVIDENCE:
+        deadlines = [one.deadline for one in contract.criteria if one.deadline is not None] if contract else []
+        return end + max(deadlines) if deadlines else None
+    if kind is OutcomeKind.REOPEN:
+        return end + (contract.reopen_window if contract else rules.reopen_window)
+    if kind in (OutcomeKind.ESCALATION, OutcomeKind.RESOLUTION):
+        return end + (contract.horizon if contract else rules.reopen_window)
+    return end + rules.retention
+
+
 def attach(
     outcomes: Mapping[tuple[str, str], tuple[Outcome, Sequence[Via]]], sessions: Sequence[Session], rules: TimeRules
-) -> tuple[list[Proof], frozenset[tuple[str, str]]]:
-    """A `Proof` for each session, and the outcomes that reach one."""
+) -> tuple[list[Proof], dict[tuple[str, str], bool]]:
+    """A `Proof` for each session, and the outcomes that reach one: whether any of them does so in time."""
     proofs = [Proof() for _ in sessions]
-    reaching: set[tuple[str, str]] = set()
+    reaching: dict[tuple[str, str], bool] = {}
     ordered = sorted(outcomes.values(), key=lambda one: (one[0].event_time, one[0].event_id, one[0].source))
     for outcome, vias in ordered:
         indices = reached(outcome, vias, sessions, rules)
         if indices:
-            reaching.add(outcome.identity)
+            horizons = [horizon_of(outcome.kind, sessions[index], rules) for index in indices]
+            reaching[outcome.identity] = any(one is None or outcome.event_time <= one for one in horizons)
         for index in indices:
             proof = proofs[index]
             proof.shown.append(outcome)
@@ -89,4 +103,4 @@ def attach(
                         )
             else:
                 proof.events.setdefault(outcome.kind, []).append(outcome)
-    return proofs, frozenset(reaching)
+    return proofs, reaching

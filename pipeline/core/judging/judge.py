@@ -45,12 +45,12 @@ class Judged:
     """All verdicts of a conversation, and what else there is to tell of them.
 
     Args:
-        reached: (source, event id) of the outcomes that a session has.
+        reached: (source, event id) of the outcomes that a session has -> whether one has it in time.
         contacts: by subject the sessions that others may have something in common with.
     """
 
     verdicts: list[Verdict]
-    reached: frozenset[tuple[str, str]]
+    reached: dict[tuple[str, str], bool]
     contacts: dict[str, tuple[Contact, ...]]
     raised: int
     next_due: int

@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from pipeline.core.effects import Outbox, Versions
+from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.judging.intake import Taken
 from pipeline.core.judging.reopen import Elsewhere
 from pipeline.core.judging.state import Conversation, ToldSubject
@@ -67,14 +67,14 @@ class Teller:
         key: bytes,
         conversation: Conversation,
         contacts: Mapping[str, tuple[Contact, ...]],
-        reached: Collection[tuple[str, str]],
+        reached: Mapping[tuple[str, str], bool],
         watermark: int,
     ) -> None:
         """Tell what differs from what was told last.
 
         Args:
             contacts: the sessions of each subject that others can have something in common with.
-            reached: (source, event id) of the outcomes that a session has.
+            reached: (source, event id) of the outcomes that a session has -> whether one has it in time.
         """
         again = key in self._again
         subjects = contacts.keys() | conversation.subjects.keys()
@@ -86,6 +86,8 @@ class Teller:
             source, _, event_id = identity.partition("\0")
             now = (source, event_id) in reached
             if again or held.reached is not now:
+                if not again and not reached.get((source, event_id), True):
+                    self._outbox.count(Result.NOTED, "past_horizon")
                 held.reached = now
                 record = Reached(conversation.tenant, source, event_id, conversation.name, self._versions.next(), now)
                 partition = partition_of(self._partitions, conversation.tenant, source, event_id)

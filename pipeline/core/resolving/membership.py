@@ -58,7 +58,7 @@ class Membership:
         told = (trace.start, home)
         stated = {(TRACE_KEY, trace.trace_id.hex())} | {key for head in trace.spans.values() for key in head.stated}
         news = stated if again or told != trace.told else stated - set(trace.keys)
-        dropped = set(trace.keys) - stated if again else set()
+        dropped = set(trace.keys) - stated
         for name, value in sorted(news | dropped):
             conversation = home if (name, value) in stated else ""
             record = Stated(trace.tenant, name, value, trace.trace_id, self.versions.next(), trace.start, conversation)

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 from pipeline.core.contracts.book import ContractBook
+from pipeline.core.correlating.step import CorrelateStep
 from pipeline.core.ingest import Ingest
 from pipeline.core.timeline import SECOND, TimeRules, to_datetime
 from pipeline.runners.local_runner import LocalRunner
@@ -125,3 +126,8 @@ class Line:
 
     def letters(self) -> list[DeadLetter]:
         return self.runner.dead_letters()
+
+    def waiting(self) -> int:
+        """Outcomes that no session has yet."""
+        steps = self.runner.steps(Stage.CORRELATE).values()
+        return sum(step.waiting_outcomes() for step in steps if isinstance(step, CorrelateStep))
