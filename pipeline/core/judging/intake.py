@@ -44,7 +44,7 @@ def take_spans(conversation: Conversation, record: TraceSpans, watermark: int) -
             continue
         held.spans[span_id] = (record_time, body)  # stage 2 chose the better copy (rule 1)
         fresh.append(FreshSpan(record.trace_id, span_id, before, watermark))
-    return Taken("spans arrived" if fresh else "", tuple(fresh), repeated)
+    return Taken(f"spans of trace {record.trace_id.hex()}" if fresh else "", tuple(fresh), repeated)
 
 
 def drop_trace(conversation: Conversation, record: TraceGone) -> Taken | None:
@@ -54,7 +54,7 @@ def drop_trace(conversation: Conversation, record: TraceGone) -> Taken | None:
         return None
     conversation.traces[record.trace_id] = HeldTrace(record.stamp, True, {})
     moved = held is not None and not held.gone
-    return Taken("a trace moved to another conversation" if moved else "")
+    return Taken(f"trace {record.trace_id.hex()} moved to another conversation" if moved else "")
 
 
 def take_outcome(conversation: Conversation, record: Attached) -> Taken | None:

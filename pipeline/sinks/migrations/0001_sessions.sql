@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS verdicts
     version           UInt64                        COMMENT 'of one key the highest holds',
     is_deleted        UInt8,
     revision          UInt32                        COMMENT '1, 2, 3: what people see of the versions',
-    reason            LowCardinality(String)        COMMENT 'why this revision was published',
+    reason            String                        COMMENT 'why: what arrived, what it changed' CODEC(ZSTD(3)),
     start             DateTime64(3, 'UTC'),
     end               DateTime64(3, 'UTC'),
     bucket            DateTime64(3, 'UTC')          COMMENT 'the cohort bucket in which the session ended',
@@ -92,7 +92,7 @@ CREATE TABLE IF NOT EXISTS revisions
     version      UInt64,
     is_deleted   UInt8,
     as_of        DateTime64(3, 'UTC'),
-    reason       LowCardinality(String),
+    reason       String                        CODEC(ZSTD(3)),
     changed      String                        COMMENT 'JSON: what differs from the revision before' CODEC(ZSTD(3)),
     verdict      String                        COMMENT 'JSON: the verdict as published' CODEC(ZSTD(3)),
     written_at   DateTime('UTC') DEFAULT now()
