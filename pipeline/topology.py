@@ -84,8 +84,9 @@ _judged = _of(Stage.JUDGE, Topic.SESSION_EVENTS)
 
 
 def _resolve(setup: Setup) -> StepMaker:
-    after = settles_after(setup.book, setup.rules)
-    return lambda partition: ResolveStep(partition, setup.partitions, setup.rules, after)
+    return lambda partition: ResolveStep(
+        partition, setup.partitions, setup.rules, settles_after(setup.book, setup.rules)
+    )
 
 
 def _correlate(setup: Setup) -> StepMaker:
@@ -146,3 +147,11 @@ STAGES: tuple[StageSpec, ...] = (
 
 def spec_of(stage: Stage) -> StageSpec:
     return next(spec for spec in STAGES if spec.stage is stage)
+
+
+def contracts_changed(setup: Setup, step: PartitionStep) -> None:
+    """Tell a step that more contracts are in force, all of them in `setup.book`; never in the midst of a message."""
+    if isinstance(step, JudgeStep):
+        step.contracts_changed()
+    elif isinstance(step, ResolveStep):
+        step.settles_after = settles_after(setup.book, setup.rules) + setup.rules.bucket

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
+import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
@@ -122,3 +123,16 @@ class Contract(_Part):
         if doubled:
             raise ValueError(f"criterion ids must differ: {', '.join(doubled)}")
         return value
+
+
+class ContractRecord(msgspec.Struct, frozen=True):
+    """`trueup.contracts`: one version of a family's contract, as a worker found it; the first of a name holds for ever.
+
+    Args:
+        name: `family@version`; `digest`: of what it says. file: where it was found; `text`: the YAML.
+    """
+
+    name: str
+    digest: str
+    file: str
+    text: str

@@ -22,6 +22,7 @@ class Topic(StrEnum):
     ROWS = "trueup.rows"
     VERDICTS = "trueup.verdicts"
     DEAD_LETTERS = "trueup.dead-letters"
+    CONTRACTS = "trueup.contracts"
     RESOLVE_SNAP = "trueup.resolve-snap"
     CORRELATE_SNAP = "trueup.correlate-snap"
     JUDGE_SNAP = "trueup.judge-snap"
@@ -69,6 +70,7 @@ TOPICS: dict[Topic, TopicSpec] = {
     Topic.ROWS: TopicSpec("partition of the stage that sent it", retention_ms=7 * DAY_MS),
     Topic.VERDICTS: TopicSpec("tenant, conversation, ordinal", compacted=True, retention_ms=-1),
     Topic.DEAD_LETTERS: TopicSpec("source", retention_ms=14 * DAY_MS),
+    Topic.CONTRACTS: TopicSpec("family and version; all in partition 0, the first holds", retention_ms=-1),
     Topic.RESOLVE_SNAP: TopicSpec("partition", retention_ms=7 * DAY_MS),
     Topic.CORRELATE_SNAP: TopicSpec("partition", retention_ms=7 * DAY_MS),
     Topic.JUDGE_SNAP: TopicSpec("partition", retention_ms=7 * DAY_MS),

@@ -6,6 +6,7 @@ import importlib.metadata
 import logging
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,6 +106,16 @@ def book(chosen: Settings) -> ContractBook:
         more = len(error.problems) - 1
         also = f" (and {more} more: trueup contracts check)" if more else ""
         raise NoContracts(f"{error.problems[0]}{also}") from error
+
+
+def contracts_of(chosen: Settings) -> Callable[[], list[tuple[str, str]]]:
+    """What reads the contracts, now and whenever it is called; they have been looked at once.
+
+    Raises:
+        NoContracts: with the first thing that is wrong.
+    """
+    book(chosen)
+    return lambda: contract_files(chosen.contracts)
 
 
 class NoSubjectKey(TrueupError):

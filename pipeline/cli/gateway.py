@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import Brokers, Config, Debug, book, runner_options, settings, version
+from pipeline.cli.common import Brokers, Config, Debug, runner_options, settings, version
 from pipeline.cli.process import run
 from pipeline.worker.parts import GATEWAY, ProcessOptions
 
@@ -26,7 +26,6 @@ def gateway(
         ProcessOptions(
             parts=GATEWAY,
             runner=runner_options(chosen, embedded=False),
-            book=book(chosen),
             rules=chosen.rules,
             host=chosen.host,
             gateway_port=chosen.gateway_port,

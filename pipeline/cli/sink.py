@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import Brokers, Config, Contracts, DataDir, Debug, book, runner_options, settings, version
+from pipeline.cli.common import (
+    Brokers,
+    Config,
+    Contracts,
+    DataDir,
+    Debug,
+    contracts_of,
+    runner_options,
+    settings,
+    version,
+)
 from pipeline.cli.process import run
 from pipeline.worker.parts import SINK, ProcessOptions
 
@@ -31,7 +41,7 @@ def sink(
         ProcessOptions(
             parts=SINK,
             runner=runner_options(chosen, embedded=False),
-            book=book(chosen),
+            contracts=contracts_of(chosen),
             rules=chosen.rules,
             host=chosen.host,
             api_port=chosen.sink_port,

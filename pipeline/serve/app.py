@@ -66,7 +66,13 @@ def health(readings: Readings, not_ready: NotReady) -> dict[str, Any]:
     for stage, partition, ns in readings.watermarks():
         of(stage)["watermarks"][str(partition)] = to_text(ns) if ns else None
     why = not_ready()
-    return {"ready": why is None, "reason": why, "stages": stages, "gauges": dict(readings.gauges())}
+    return {
+        "ready": why is None,
+        "reason": why,
+        "stages": stages,
+        "gauges": dict(readings.gauges()),
+        "contracts": readings.contracts(),
+    }
 
 
 async def listen(app: web.Application, host: str, port: int) -> tuple[web.AppRunner, int]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from hashlib import sha256
 from typing import Any
 
 from pipeline.core.contracts.arguments import expected_value
@@ -210,14 +209,11 @@ class ContractBook:
         versions.sort(key=lambda one: one.effective_from)
         return True
 
+    def __len__(self) -> int:
+        return len(self._by_name)
+
     def __iter__(self) -> Iterator[CompiledContract]:
         return iter(self._by_name.values())
-
-    @property
-    def digest(self) -> bytes:
-        """Of all contracts: what judged by equal digests was judged alike."""
-        names = sorted(f"{one.name} {one.digest}" for one in self._by_name.values())
-        return sha256("\n".join(names).encode()).digest()
 
     @property
     def derives(self) -> bool:

@@ -32,12 +32,23 @@ class SettledGuard:
     """Finds the fresh spans of a conversation that would join, re-cut or open a settled session."""
 
     def __init__(self, book: ContractBook, rules: TimeRules) -> None:
-        self._after = settles_after(book, rules)
+        self._book, self._rules = book, rules
         self._width = rules.bucket
+        self._of, self._longest = -1, 0
+
+    @property
+    def _after(self) -> int:
+        """By the contracts that are in force now: they may become more."""
+        if self._of != len(self._book):
+            self._of, self._longest = len(self._book), settles_after(self._book, self._rules)
+        return self._longest
+
+    def settled_at(self, end: int) -> int:
+        """The last moment at which what ended then has not settled yet, ns."""
+        return end // self._width * self._width + self._width + self._after
 
     def is_settled(self, end: int, watermark: int) -> bool:
-        bucket_end = end // self._width * self._width + self._width
-        return watermark > bucket_end + self._after
+        return watermark > self.settled_at(end)
 
     def applies(self, sessions: Iterable[Session], fresh: Iterable[FreshSpan]) -> bool:
         """Whether there is anything to refuse for: some session of the present cut was, or would have been, settled."""
