@@ -1,4 +1,4 @@
-"""A settled session as bytes: what later outcomes and later sessions read of it, and the mark of each span (RULES.md 48).
+"""A settled session as bytes: what later outcomes and later sessions read of it, a mark of each span (RULES.md 48).
 
 The rule this file keeps: a session that was packed is judged as it was before. What it counts lies apart from the rest,
 so that a restored partition adds its sums up without unpacking a session.

@@ -11,7 +11,7 @@ import msgspec
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.judging.accept import SettledGuard
-from pipeline.core.judging.fold import Fold, contribution
+from pipeline.core.judging.fold import Contribution, Fold, contribution
 from pipeline.core.judging.reasons import changes, reason
 from pipeline.core.judging.rows import as_json, outcome_row, revision_row, step_row, verdict_rows
 from pipeline.core.judging.state import Conversation, FreshSpan, Published
@@ -26,6 +26,16 @@ from schemas.wire import DeadLetter, Keyed
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_verdict = msgspec.msgpack.Decoder(Verdict).decode
+
+
+def published(verdict: Verdict, revision: int, counted: Contribution | None) -> Published:
+    """What is kept of a verdict when it was published."""
+    content = _encode(msgspec.structs.replace(verdict, as_of=0))
+    return Published(revision, _digest(content), content, counted)
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16).digest()
 
 
 class Publisher:
@@ -61,7 +71,7 @@ class Publisher:
     def _revise(self, conversation: Conversation, index: int, verdict: Verdict, watermark: int) -> None:
         known = conversation.published[index]
         content = _encode(verdict)
-        digest = blake2b(content, digest_size=16).digest()
+        digest = _digest(content)
         if digest == known.digest:
             return
         before = _decode_verdict(known.verdict) if known.verdict else None
@@ -75,8 +85,10 @@ class Publisher:
             as_of=watermark,
             reason=reason(conversation.causes, changed),
         )
-        for flag in set(verdict.flags) - set(before.flags if before is not None else ()):
-            self._outbox.count(Result.NOTED, f"session_{flag}")
+        if verdict.terminal:
+            known_flags = before.flags if before is not None and before.terminal else ()
+            for flag in set(verdict.flags) - set(known_flags):
+                self._outbox.count(Result.NOTED, f"session_{flag}")
         if before is not None and before.terminal and self._guard.is_settled(before.end, watermark):
             self._outbox.count(Result.NOTED, "restated")
         if known.contribution is not None:
@@ -123,7 +135,7 @@ class Publisher:
                 self._outbox.send(Topic.ROWS, self._partition, row)
 
     def left_out(self, conversation: Conversation, fresh: Sequence[FreshSpan]) -> None:
-        """Spans above a trace's limit (rule 8), each once."""
+        """Spans above a trace's limit (rule 8), each once; what log records tell is none."""
         most = self._rules.max_spans_per_trace
         new = Counter(one.trace_id for one in fresh if one.before is None and not is_told(one.span_id))
         for trace_id, n in new.items():
@@ -152,12 +164,6 @@ class Publisher:
         for trace_id, n in by_trace.items():
             detail = f"{n} spans of a trace whose session had settled when they came"
             self._dead_letter(conversation.tenant, "settled", detail, trace_id.hex())
-
-    def expired(self, conversation: Conversation) -> None:
-        """Outcomes that waited for a session until their retention was over."""
-        self._outbox.count(Result.DEAD_LETTERED, "no_session", conversation.waiting)
-        detail = f"{conversation.waiting} outcomes waited for a session of their conversation until retention was over"
-        self._dead_letter(conversation.tenant, "no_session", detail, "")
 
     def _dead_letter(self, tenant: str, why: str, detail: str, trace_id: str) -> None:
         letter = DeadLetter(why, detail, Topic.SESSION_EVENTS, self._partition, -1, 0, 0, tenant, trace_id)

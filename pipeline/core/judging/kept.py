@@ -1,0 +1,340 @@
+"""The conversations of a partition: those in which something may happen as objects, those at rest as bytes.
+
+```
+session settles --> packed, its spans are gone (`packed.py`) --> all of them packed: the conversation rests on a shelf
+an outcome, a span, an answer for it --> it wakes, as it was --> judged --> it rests again --> retention over: it leaves
+```
+The rule this file keeps: to whoever asks, a conversation at rest is the same as if it had never rested (RULES.md 48).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pipeline.core.contracts.book import ContractBook
+from pipeline.core.judging.accept import SettledGuard
+from pipeline.core.judging.boundaries import Session
+from pipeline.core.judging.fold import Contribution
+from pipeline.core.judging.packed import (
+    Unpacked,
+    mark_of,
+    pack_count,
+    pack_marks,
+    pack_session,
+    unpack_count,
+    unpack_marks,
+    unpack_session,
+)
+from pipeline.core.judging.publish import published
+from pipeline.core.judging.state import Conversation, FreshSpan
+from pipeline.core.judging.views import TraceView
+from pipeline.core.packing import Words
+from pipeline.core.shelf import Shelf
+from pipeline.core.timeline import HOUR, TimeRules
+from schemas.span import TraceSpans
+from schemas.verdict import Status, Verdict
+
+RESTING = b"\x01"
+"""Before the state of a conversation at rest; the hour in which it leaves follows, in four bytes."""
+HOURS_OF_A_SWEEP = 24
+"""In so many hours of event time everything at rest is looked at once, whether its retention is over."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Conversation).decode
+
+
+class Known(NamedTuple):
+    """What of a record settled sessions know already.
+
+    Args:
+        record: what is left of it; None if nothing is.
+        repeated: spans that are known. refused: spans that would join a packed session.
+    """
+
+    record: TraceSpans | None
+    repeated: int
+    refused: list[FreshSpan]
+
+
+class Kept(Mapping[bytes, Conversation]):
+    """The conversations, by the key of their state.
+
+    Args:
+        judge: gives the verdicts of a conversation as it is now.
+    """
+
+    def __init__(
+        self,
+        book: ContractBook,
+        rules: TimeRules,
+        guard: SettledGuard,
+        judge: Callable[[bytes, Conversation], Sequence[Verdict]],
+    ) -> None:
+        self._book, self._rules, self._guard, self._judge = book, rules, guard, judge
+        self.words = Words()
+        self.awake: dict[bytes, Conversation] = {}
+        self.resting = Shelf()
+        self._unpacked: dict[bytes, list[Unpacked]] = {}
+        self._idle: dict[bytes, frozenset[bytes]] = {}
+        self._restless: set[bytes] = set()
+        self._swept_at = 0
+
+    # -- as a map ------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: bytes) -> Conversation:
+        conversation: Conversation | None = self.get(key)
+        if conversation is None:
+            raise KeyError(key)
+        return conversation
+
+    def get(self, key: bytes, default: Any = None) -> Any:
+        """The conversation, awake."""
+        return self.awake.get(key) or self._wake(key) or default
+
+    def __setitem__(self, key: bytes, conversation: Conversation) -> None:
+        self.awake[key] = conversation
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.awake or key in self.resting
+
+    def __len__(self) -> int:
+        return len(self.awake) + len(self.resting)
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from list(self.awake)
+        yield from [key for key, _ in self.resting.items()]
+
+    def pop(self, key: bytes, default: Conversation | None = None) -> Conversation | None:
+        """Take it out, awake."""
+        conversation: Conversation | None = self.get(key, default)
+        self._drop(key)
+        return conversation
+
+    def look(self) -> Iterator[Conversation]:
+        """All of them, without waking any: of one at rest there is no `published`."""
+        yield from self.awake.values()
+        for key, state in self.resting.items():
+            yield _read(key, state)
+
+    def packed(self, key: bytes) -> list[Session]:
+        """The settled sessions of a conversation that is awake, first to last."""
+        return [one.session for one in self._unpacked.get(key, ())]
+
+    # -- settling ------------------------------------------------------------------------------------------------------
+
+    def known(self, key: bytes, conversation: Conversation, record: TraceSpans, watermark: int) -> Known:
+        """Compare a record with what has settled."""
+        unpacked = self._unpacked.get(key, [])
+        if not unpacked and not conversation.idle:
+            return Known(record, 0, [])
+        home = next((one for one in unpacked if record.trace_id in _trace_ids(one)), None)
+        marks = home.marks if home is not None else self._idle_marks(key, conversation)
+        new = [one for one in record.spans if mark_of(record.trace_id, one[0]) not in marks]
+        repeated = len(record.spans) - len(new)
+        if home is not None:
+            return Known(None, repeated, [FreshSpan(record.trace_id, one[0], None, watermark) for one in new])
+        left = record if len(new) == len(record.spans) else msgspec.structs.replace(record, spans=new)
+        return Known(left if new else None, repeated, [])
+
+    def holds_trace(self, key: bytes, trace_id: bytes) -> bool:
+        """Whether a packed session does."""
+        return any(trace_id in _trace_ids(one) for one in self._unpacked.get(key, ()))
+
+    def settle(
+        self,
+        key: bytes,
+        conversation: Conversation,
+        sessions: Sequence[Session],
+        verdicts: Sequence[Verdict],
+        views: Sequence[TraceView],
+        watermark: int,
+    ) -> int:
+        """Pack what has settled. Returns: how many spans of it are in no session."""
+        for session, verdict in list(zip(sessions, verdicts, strict=True))[len(conversation.packed) :]:
+            if not (self._guard.is_settled(session.end, watermark) and _is_decided(verdict)):
+                break
+            ids = [trace.trace_id for trace in session.traces]
+            marks = [mark_of(one, span_id) for one in ids for span_id in conversation.traces[one].spans]
+            conversation.packed.append(pack_session(session, marks, self.words))
+            packed = Session([], session.turns, session.family, session.claim, session.summary)
+            self._unpacked.setdefault(key, []).append(Unpacked(packed, frozenset(marks)))
+            for one in ids:
+                del conversation.traces[one]
+        working = {trace.trace_id for session in sessions for trace in session.traces}
+        idle = [view for view in views if view.trace_id not in working and self._guard.is_settled(view.end, watermark)]
+        count = 0
+        if idle:
+            marks = [
+                mark_of(one.trace_id, span_id) for one in idle for span_id in conversation.traces[one.trace_id].spans
+            ]
+            conversation.idle = pack_marks(self._idle_marks(key, conversation).union(marks))
+            self._idle.pop(key, None)
+            conversation.idle_end = max([conversation.idle_end, *(one.end for one in idle)])
+            count = len(marks)
+            for view in idle:
+                del conversation.traces[view.trace_id]
+        if (conversation.packed or conversation.idle) and not any(one.spans for one in conversation.traces.values()):
+            conversation.traces.clear()
+            self._restless.add(key)
+        return count
+
+    def settles_next(self, sessions: Sequence[Session], views: Sequence[TraceView]) -> int:
+        """When the first that is not packed will have settled; 0 if there is none."""
+        ends = [one.end for one in sessions if one.packed is None][:1]
+        working = {trace.trace_id for session in sessions for trace in session.traces}
+        ends += [view.end for view in views if view.trace_id not in working]
+        return min((self._guard.settled_at(end) for end in ends), default=0)
+
+    def leaves_at(self, key: bytes, conversation: Conversation, views: Sequence[TraceView] = ()) -> int:
+        """When its retention is over; 0 where nothing says."""
+        ends = [view.end for view in views] + [session.end for session in self.packed(key)]
+        ends += [conversation.idle_end] if conversation.idle else []
+        ends += [one.event_time for held in conversation.outcomes.values() if (one := held.newest()) is not None]
+        return max(ends) + self._rules.retention + self._rules.bucket if ends else 0
+
+    # -- resting -------------------------------------------------------------------------------------------------------
+
+    def rest(self, but: Container[bytes]) -> None:
+        """Lay on the shelf what woke or settled and has nothing under way.
+
+        Args:
+            but: those that are to be judged.
+        """
+        for key in self._restless:
+            conversation = self.awake.get(key)
+            if conversation is not None and key not in but and _may_rest(conversation):
+                self._shelve(key, conversation)
+        self._restless = set()
+
+    def hears(self, key: bytes) -> None:
+        """A question that kept it from resting may have been answered."""
+        self._restless.add(key)
+
+    def _shelve(self, key: bytes, conversation: Conversation) -> None:
+        leaves = -(-self.leaves_at(key, conversation) // HOUR)
+        state = _encode(self._stripped(conversation, tenant="", name="", due=0))
+        self.resting.put(key, RESTING + leaves.to_bytes(4, "big") + state)
+        self._drop(key)
+
+    def state(self, key: bytes) -> bytes | None:
+        """For a checkpoint; None if it is gone."""
+        conversation = self.awake.get(key)
+        if conversation is None:
+            return self.resting.get(key)
+        return _encode(self._stripped(conversation) if conversation.packed else conversation)
+
+    def _stripped(self, conversation: Conversation, **changes: str | int) -> Conversation:
+        """Without what can be had again from the packed sessions."""
+        n = len(conversation.packed)
+        counted = [pack_count(one.revision, one.contribution, self.words) for one in conversation.published[:n]]
+        rest = conversation.published[n:]
+        return msgspec.structs.replace(conversation, published=rest, counted=counted, **changes)
+
+    def _wake(self, key: bytes) -> Conversation | None:
+        state = self.resting.pop(key)
+        if state is None:
+            return None
+        conversation = self.awake[key] = _read(key, state)
+        self._restless.add(key)
+        self._complete(key, conversation)
+        return conversation
+
+    def _complete(self, key: bytes, conversation: Conversation) -> None:
+        """Unpack its sessions, and bring back what was published of them."""
+        self._unpacked[key] = [unpack_session(one, self.words, self._book) for one in conversation.packed]
+        verdicts = self._judge(key, conversation)
+        before = [
+            published(verdict, *unpack_count(counted, self.words))
+            for verdict, counted in zip(verdicts, conversation.counted, strict=False)
+        ]
+        conversation.published[:0] = before
+        conversation.counted = []
+
+    # -- restoring and leaving -----------------------------------------------------------------------------------------
+
+    def load(self, key: bytes, state: bytes) -> Conversation | None:
+        """Returns: the conversation, if it is awake."""
+        if state[:1] == RESTING:
+            self.resting.put(key, state)
+            return None
+        conversation = self.awake[key] = _decode(state)
+        return conversation
+
+    def restored(self, watermark: int) -> Iterator[Contribution]:
+        """When all is loaded: what the packed sessions count."""
+        self._swept_at = watermark // HOUR
+        for conversation in self.look():
+            yield from self._counted(conversation)
+        for key, conversation in self.awake.items():
+            if conversation.packed:
+                self._complete(key, conversation)
+
+    def overdue(self, key: bytes, watermark: int) -> bool:
+        """Whether it rests, and its retention is over."""
+        state = self.resting.get(key)
+        return state is not None and _hour(state) * HOUR <= watermark
+
+    def due(self, watermark: int) -> list[bytes]:
+        """Those at rest whose retention is over, as far as it was their turn to be looked at."""
+        hour = watermark // HOUR
+        share = min(1.0, (hour - self._swept_at) / HOURS_OF_A_SWEEP)
+        if share <= 0:
+            return []
+        self._swept_at = hour
+        return [key for key, state in self.resting.sweep(share) if _hour(state) <= hour]
+
+    def leave(self, key: bytes) -> list[Contribution]:
+        """Forget one. Returns: what its sessions count."""
+        conversation = self.awake.get(key)
+        if conversation is None:
+            state = self.resting.pop(key)
+            return list(self._counted(_read(key, state))) if state is not None else []
+        self._drop(key)
+        return [one.contribution for one in conversation.published if one.contribution is not None]
+
+    def _counted(self, conversation: Conversation) -> Iterator[Contribution]:
+        for data in conversation.counted:
+            _, one = unpack_count(data, self.words)
+            if one is not None:
+                yield one
+
+    def _drop(self, key: bytes) -> None:
+        self.awake.pop(key, None)
+        self._unpacked.pop(key, None)
+        self._idle.pop(key, None)
+
+    def _idle_marks(self, key: bytes, conversation: Conversation) -> frozenset[bytes]:
+        marks = self._idle.get(key)
+        if marks is None:
+            marks = self._idle[key] = unpack_marks(conversation.idle)
+        return marks
+
+
+def _read(key: bytes, state: bytes) -> Conversation:
+    """A conversation at rest, named after its key."""
+    conversation = _decode(memoryview(state)[5:])
+    tenant, _, name = key[1:].partition(b"\0")
+    conversation.tenant, conversation.name = tenant.decode(), name.decode()
+    return conversation
+
+
+def _hour(state: bytes) -> int:
+    return int.from_bytes(state[1:5], "big")
+
+
+def _trace_ids(one: Unpacked) -> tuple[bytes, ...]:
+    assert one.session.summary is not None
+    return one.session.summary.trace_ids
+
+
+def _may_rest(conversation: Conversation) -> bool:
+    asks = any(one.answered < one.stamp for one in conversation.subjects.values())
+    return bool(conversation.packed or conversation.idle) and not (conversation.traces or conversation.causes or asks)
+
+
+def _is_decided(verdict: Verdict) -> bool:
+    """Whether time alone changes nothing any more."""
+    return verdict.terminal and all(one.status is not Status.PENDING for one in verdict.criteria)
