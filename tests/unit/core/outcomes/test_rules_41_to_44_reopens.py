@@ -92,8 +92,8 @@ def test_rule_41_the_latest_that_qualifies_is_reopened_and_since_the_earliest_re
 
 def test_rule_41_a_session_cut_anew_reopens_from_its_new_start() -> None:
     late = order(3, T0 + 90 * MINUTE)  # joins what comes later, and makes it begin earlier
-    (first, *_) = [one for one in arrived(*order(1), *order(2, LATER), *late).verdicts().values()]
-    assert first.reopened_at == T0 + 90 * MINUTE
+    found = arrived(*order(1), *order(2, LATER), *late).verdicts()
+    assert found["default", "c", 1].reopened_at == T0 + 90 * MINUTE
 
 
 # -- 42: in another conversation ---------------------------------------------------------------------------------------
