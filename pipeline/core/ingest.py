@@ -22,8 +22,8 @@ from pipeline.core.dialects.evaluated import outcomes_of
 from pipeline.core.dialects.evaluations import EVENT
 from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
 from pipeline.core.dialects.registry import DIALECTS
+from pipeline.core.dialects.resources import RESOURCE_KEYS, kept_of
 from pipeline.core.dialects.session_like import SessionLike
-from pipeline.core.dialects.trials import SCENARIO, TRIAL
 from pipeline.core.effects import Outbox, Result
 from pipeline.core.ids import normalise_id
 from pipeline.core.ingest_letters import Place, in_words
@@ -41,9 +41,6 @@ from schemas.outcome import OutcomeArrival, OutcomeKind
 from schemas.span import WORK, Kind, Said, Span, SpanArrival, SpanFlag, Value
 from schemas.topics import Topic, partition_of
 
-RESOURCE_KEYS = frozenset(
-    {"service.name", "service.version", "deployment.environment.name", "trueup.test", "trueup.tenant", SCENARIO, TRIAL}
-)
 TENANT_KEY = "trueup.tenant"
 END_OF_INPUT = "trueup.end_of_input"
 MAX_END_BYTES = 1_000
@@ -260,8 +257,7 @@ class Ingest:
         except wire.DecodeError:
             return DEFAULT_TENANT, {}
         tenants = (normalise_id(read_value(attributes.get(key) or b"")) for key in self._tenant_keys)
-        kept = {key: read_value(attributes[key]) for key in self._kept if key in attributes}
-        return next(filter(None, tenants), DEFAULT_TENANT), kept
+        return next(filter(None, tenants), DEFAULT_TENANT), kept_of(attributes, self._kept)
 
     def _outcomes(self, at: Place) -> None:
         count = self.outbox.count

@@ -19,11 +19,12 @@ from pipeline.core.dialects.aliases import read_aliases
 from pipeline.core.dialects.content import numbered
 from pipeline.core.dialects.evaluations import flattened, in_events
 from pipeline.core.dialects.failures import FINE, failure_of, marked_failure, steering_of
-from pipeline.core.dialects.messages import UNKNOWN, finish_reasons
+from pipeline.core.dialects.messages import UNKNOWN
 from pipeline.core.dialects.plans import ASKED, FINISH, MEMO, NOTHING, Planner
 from pipeline.core.dialects.said import read_said
 from pipeline.core.dialects.session_like import SessionLike
 from pipeline.core.dialects.shapes import Fit, Shape, Shapes, fitted
+from pipeline.core.dialects.span_events import answer_in
 from pipeline.core.dialects.span_names import BY_NAME, NAMES
 from pipeline.core.dialects.table import Dialect, with_aliases
 from pipeline.core.dialects.trials import SCENARIO, with_trial
@@ -107,7 +108,7 @@ class Reader:
             fit = self._step if scope not in self._by_name else self._named(wired.name, scope, shape, slots)
         if fit.instead:
             fit = _instead(fit, attributes)
-        table, kind, label, subject, asks, content, _, named, is_group, failures, steered, finish_told, requested = fit
+        table, kind, label, subject, asks, content, _, named, is_group, failures, steered, requested = fit
         for key, slot, meaning in asks:
             raw = attributes[key]
             if raw:
@@ -118,8 +119,9 @@ class Reader:
                 if value is not None:
                     slots[slot] = value
         if kind is _INFERENCE:
-            if finish_told and not slots[FINISH]:
-                slots[FINISH] = _finish_in(table, wired.events)
+            if not slots[FINISH] and wired.events:
+                slots[FINISH], told = answer_in(wired.events, table)
+                slots[ASKED] = told if slots[ASKED] == UNKNOWN else slots[ASKED]
             if table.numbered_calls and slots[ASKED] == UNKNOWN:
                 slots[ASKED] = numbered(frozenset(names), table.numbered_calls)
         elif named is not None and not slots[subject]:
@@ -277,15 +279,6 @@ def _served(found: list[bytes], said: Said | None) -> Said | None:
         return said
     subject = next((text for raw in found if (text := normalise_id(read_value(raw)))), "")
     return msgspec.structs.replace(said or Said(), subjects=(subject,)) if subject else said
-
-
-def _finish_in(table: Dialect, events: Any) -> tuple[str, ...]:
-    """Finish reasons that stand in the events of a model's span (Strands)."""
-    for encoded in events:
-        raw = wire.Event.FromString(encoded).attributes.get("finish_reason")
-        if raw:
-            return finish_reasons(raw, table.finish_spellings)
-    return ()
 
 
 def _linked(links: Any, own: bytes) -> tuple[bytes, ...]:

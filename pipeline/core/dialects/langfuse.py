@@ -44,6 +44,7 @@ LANGFUSE = spoken_with(
         ),
         "arguments": ("langfuse.observation.input",),
         "result": ("langfuse.observation.output",),
+        "subject": ("langfuse.user.id",),
         "tripped": ("langfuse.observation.level",),
         "tripped_values": frozenset({"warning", "error"}),
         "named": {Kind.AGENT: r"(.*)", Kind.TOOL: r"(.*)"},

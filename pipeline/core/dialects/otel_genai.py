@@ -64,8 +64,8 @@ OTEL_GENAI = Dialect(
         "gen_ai.response.finish_reasons",
         "gen_ai.response.finish_reason",  # Semantic Kernel
         Inside("gen_ai.completion", ("generations", 0, 0, "generation_info", "finish_reason")),  # LangSmith
+        Inside("gen_ai.output.messages", (0, "finish_reason")),  # deprecated there, and in the field
     ),
-    finish_in_events=("gen_ai.event.start_time",),  # Strands
     messages=("gen_ai.output.messages",),
     tool_call_parts=frozenset({"tool_call"}),
     written_calls=("ResponseFunctionToolCall(",),  # openai-agents-v2

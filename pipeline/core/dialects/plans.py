@@ -63,7 +63,7 @@ class Planner:
         marks = (dialect.tools, dialect.groups, dialect.failed_marks, dialect.failed_tool_marks)
         self.keys = frozenset(
             {dialect.kind, dialect.nodes, *dialect.error_type, *dialect.error_message}
-            | {*dialect.arguments, *dialect.result, *dialect.finish_in_events}
+            | {*dialect.arguments, *dialect.result}
             | {key for some in marks for key, _ in some}
             | {key for asks in self._asks.values() for key, *_ in asks}
         )

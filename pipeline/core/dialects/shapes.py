@@ -30,7 +30,6 @@ class Fit(NamedTuple):
 
     Args:
         steered: events of spans that are no errors are asked what they steer.
-        finish_told: finish reasons may stand in events.
         requested: it is a tool span with arguments and without a result.
     """
 
@@ -45,7 +44,6 @@ class Fit(NamedTuple):
     group: bool
     failed: tuple[tuple[str, bytes], ...]
     steered: bool
-    finish_told: bool
     requested: bool
 
 
@@ -166,6 +164,5 @@ def fitted(plan: Plan, keys: frozenset[str]) -> Fit:
         group=plan.group,
         failed=tuple(mark for mark in plan.failed if mark[0] in keys),
         steered=table.control_in_events,
-        finish_told=plan.kind is Kind.INFERENCE and not keys.isdisjoint(table.finish_in_events),
         requested=may_be_requested and keys.isdisjoint(table.result),
     )

@@ -49,7 +49,6 @@ class Dialect:
         tools: marks of agent spans that are tools.
         groups: marks of agent spans that are graphs, crews or workflows: they run agents and are none.
         nodes: names of a graph's nodes: with one of `agent_nodes` among them the graph is an agent, else it is a group.
-        finish_in_events: attributes of model spans whose finish reasons stand in their events.
         messages: JSON of what the model answered, of which only the number of `tool_call_parts` is read.
         written_calls: how the text of a part begins that is a tool call put into words.
         calls: JSON lists of the tool calls that the model asked for, of which only the length is read.
@@ -79,7 +78,6 @@ class Dialect:
     model: Keys = ()
     response_id: Keys = ()
     finish: Keys = ()
-    finish_in_events: tuple[str, ...] = ()
     messages: Keys = ()
     tool_call_parts: frozenset[str] = frozenset()
     written_calls: tuple[str, ...] = ()
@@ -129,7 +127,7 @@ class SpanNames:
 ALIASABLE = frozenset(
     one.name
     for one in fields(Dialect)
-    if one.type in ("Keys", "tuple[str, ...]") and not one.name.endswith(("_scopes", "_calls", "_events"))
+    if one.type in ("Keys", "tuple[str, ...]") and not one.name.endswith(("_scopes", "_calls"))
 )
 """Fields that configuration may give more keys."""
 

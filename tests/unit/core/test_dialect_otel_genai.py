@@ -260,7 +260,7 @@ def test_what_an_agent_states_is_read():
         state={"total": 12.5},
         keys={"order_id": ("7", "A")},
         issues=("i1",),
-        subject="u1",
+        subjects=("u1",),
     )
 
 

@@ -15,7 +15,7 @@ from pipeline.core.dialects.registry import DIALECTS
 from pipeline.core.dialects.table import with_aliases
 from schemas.span import Control, Kind, Span
 from schemas.topics import Topic
-from tests.unit.core.ingest_support import Read, ingest, proto, proto_request, read
+from tests.unit.core.ingest_support import Read, ingest, json_request, json_span, pairs, proto, proto_request, read
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 ERROR = Status(code=Status.STATUS_CODE_ERROR, message="payment gateway refused")
@@ -247,6 +247,36 @@ def test_finish_reasons_are_found_where_each_dialect_has_them():
     choice = request.resource_spans[0].scope_spans[0].spans[0].events.add(name="gen_ai.choice")
     choice.attributes.add(key="finish_reason").value.string_value = "tool_use"
     assert read(request.SerializeToString()).span.finish == ("tool_calls",)
+    stated = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": '[{"parts":[],"finish_reason":"stop"}]'}
+    assert span(stated).finish == ("stop",)
+    assert span({**stated, "gen_ai.response.finish_reasons": ["length"]}).finish == ("length",)
+
+
+PARTS = [{"type": "text", "content": "secret"}, {"type": "tool_call", "name": "x"}, {"type": "tool_call", "name": "y"}]
+TOOL_USE = '[{"text":"secret"},{"toolUse":{"name":"x","input":{}}}]'
+DETAILS = "gen_ai.client.inference.operation.details"
+
+
+@pytest.mark.parametrize(
+    ("event", "told", "finish", "asked"),
+    [
+        ("gen_ai.choice", {"finish_reason": "tool_use", "message": TOOL_USE}, ("tool_calls",), 1),
+        ("gen_ai.choice", {"finish_reason": "end_turn", "message": '[{"text":"secret"}]'}, ("end_turn",), 0),
+        ("gen_ai.choice", {"finish_reason": "stop", "message": "secret"}, ("stop",), -1),
+        (DETAILS, {"gen_ai.response.finish_reasons": ["stop"]}, ("stop",), -1),
+        (DETAILS, {"gen_ai.output.messages": json.dumps([{"parts": PARTS, "finish_reason": "tool_use"}])},
+         ("tool_calls",), 2),
+        (DETAILS, {"gen_ai.output.messages": '[{"parts":[], "finish_reason": null}]'}, (), -1),
+        ("exception", {"exception.message": "no finish_reason"}, (), -1),
+    ],
+)  # fmt: skip
+def test_events_of_a_models_span_tell_of_its_answer_where_attributes_do_not(
+    event: str, told: dict[str, Any], finish: tuple[str, ...], asked: int
+):
+    chat = json_span({"gen_ai.operation.name": "chat"}, events=[{"name": event, "attributes": pairs(told)}])
+    found = read(json_request(chat))
+    assert (found.span.finish, found.span.asked) == (finish, asked)
+    assert b"secret" not in found.arrivals[0].body
 
 
 @pytest.mark.parametrize(
@@ -340,6 +370,21 @@ def test_the_subject_is_who_is_served(attributes: dict[str, Any], subject: str):
     said = span(attributes).said
     assert said is not None
     assert said.subjects == (subject,)
+
+
+@pytest.mark.parametrize(
+    ("resource", "kept"),
+    [
+        ({"deployment.environment": "test"}, {"deployment.environment.name": "test"}),
+        ({"deployment.environment": "old", "deployment.environment.name": "new"},
+         {"deployment.environment.name": "new"}),
+        ({"langfuse.environment": "test", "langfuse.release": "1.4.2"},
+         {"deployment.environment.name": "test", "service.version": "1.4.2"}),
+        ({"langfuse.version": "v7", "host.name": "secret"}, {}),
+    ],
+)  # fmt: skip
+def test_a_resource_is_kept_under_the_names_of_today(resource: dict[str, Any], kept: dict[str, Any]):
+    assert read(proto({"gen_ai.operation.name": "chat"}, resource=resource)).span.resource == kept
 
 
 def test_no_user_is_no_subject():
