@@ -160,6 +160,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         "output_tokens",
         "cached_tokens",
         "flags",
+        "service",
     ),
     "segment_metrics": (
         "cube",

@@ -212,5 +212,11 @@ def step_row(conversation: str, span: Span, version: int) -> Row:
             "output_tokens": span.tokens[1],
             "cached_tokens": span.tokens[2],
             "flags": span.flags,
+            "service": _service(span),
         },
     )
+
+
+def _service(span: Span) -> str:
+    """Who sent it, with its version."""
+    return " ".join(str(one) for name in ("service.name", "service.version") if (one := span.resource.get(name)))

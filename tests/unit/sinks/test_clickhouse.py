@@ -134,6 +134,21 @@ def test_restatements_are_the_buckets_that_differ_from_what_was_first_published(
     assert asyncio.run(store.restatements("restated", "reopen", T, 10)) == (0, [])
 
 
+def test_case_A27_a_version_that_orphans_its_spans_is_told_by_name(store: Store) -> None:
+    def step(service: str, trace: int, span: int, parent: int | None) -> list[Any]:
+        ids = {"trace_id": f"{trace:032x}", "span_id": f"{span:016x}"}
+        above = {"parent_id": "" if parent is None else f"{parent:016x}"}
+        return row("agent_steps", tenant="orphans", service=service, **ids, **above)
+
+    whole = [step("voice 1.2", 1, 1, None), step("voice 1.2", 1, 2, 1), step("voice 1.2", 2, 3, None)]
+    torn = [step("voice 1.3", 3, 4, 9), step("voice 1.3", 3, 5, 4), step("voice 1.3", 4, 6, None)]
+    write(store, "agent_steps", [*whole, *torn], "o")
+    found = store.query(
+        "SELECT service, traces, with_missing_parents FROM v_orphans WHERE tenant = 'orphans' ORDER BY service"
+    )
+    assert [tuple(one) for one in found] == [("voice 1.2", 2, 0), ("voice 1.3", 2, 1)]
+
+
 BAD_ROWS = {
     "a number where a time belongs": {"bucket": "yesterday"},
     "a time after the last": {"bucket": 2**64},

@@ -92,6 +92,11 @@ def test_case_A25_a_session_that_began_before_a_range_counts_whole_where_it_ende
     assert [to_text(bucket) for bucket in rows] == [to_text(T0)]
 
 
+def test_case_A27_each_step_says_which_service_in_which_version_sent_it() -> None:
+    line = Line().spans(*turn(1, T0, ID), resource={"service.name": "voice", "service.version": "1.3"})
+    assert {row["service"] for row in line.spans(*turn(2, T0, ID)).rows("agent_steps")} == {"voice 1.3", ""}
+
+
 def test_case_A30_what_may_still_grow_is_told_as_open() -> None:
     line = Line().spans(*turn(1, T0, ID)).spans(sent(2, 1, T0, END, CHAT, 9))
     assert (open_sessions(line), unresolved(line)) == (1, 1)
