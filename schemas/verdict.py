@@ -139,6 +139,7 @@ class CriterionVerdict(msgspec.Struct, frozen=True):
         passed_at: since when the check has held, ns; 0 when it did not pass.
         failed_at: since when the failure stands, ns; 0 when it did not fail.
         deadline: until when evidence counts, ns; 0 without one.
+        raises: its check or `fails_when` raises on what is known now: told at once, whenever it is decided.
     """
 
     id: str
@@ -152,6 +153,7 @@ class CriterionVerdict(msgspec.Struct, frozen=True):
     deadline: int = 0
     stage: str = ""
     agent: str = ""
+    raises: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):

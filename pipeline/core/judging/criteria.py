@@ -28,7 +28,9 @@ def judge_criterion(
         watermark: ns.
     """
 
-    def verdict(status: Status, reason: Reason, passed_at: int = 0, failed_at: int = 0) -> CriterionVerdict:
+    def verdict(
+        status: Status, reason: Reason, passed_at: int = 0, failed_at: int = 0, raises: bool = False
+    ) -> CriterionVerdict:
         deadline = end + criterion.deadline if criterion.deadline is not None else 0
         return CriterionVerdict(
             id=criterion.id,
@@ -42,6 +44,7 @@ def judge_criterion(
             deadline=deadline,
             stage=criterion.stage,
             agent=criterion.agent,
+            raises=raises,
         )
 
     limit = end + (criterion.deadline or 0)
@@ -54,15 +57,17 @@ def judge_criterion(
         since = _held_since(criterion.check, values, proof, limit, end)
         return verdict(Status.PASSED, Reason.MET, passed_at=since)
     may_fail = terminal or criterion.deadline is not None  # without a deadline nothing false is decided while open
-    if may_fail and criterion.fails_when is not None and criterion.fails_when.holds(now) is Truth.TRUE:
+    refuted = criterion.fails_when.holds(now) if criterion.fails_when is not None else Truth.FALSE
+    raises = Truth.RAISED in (answer, refuted)
+    if may_fail and criterion.fails_when is not None and refuted is Truth.TRUE:
         since = _held_since(criterion.fails_when, values, proof, limit, end)
-        return verdict(Status.FAILED, Reason.FAILS_WHEN, failed_at=since)
+        return verdict(Status.FAILED, Reason.FAILS_WHEN, failed_at=since, raises=raises)
     decided = watermark > limit if criterion.deadline is not None else terminal
     if not decided:
-        return verdict(Status.PENDING, Reason.WAITING)
+        return verdict(Status.PENDING, Reason.WAITING, raises=raises)
     if answer is Truth.RAISED:
-        return verdict(Status.ERROR, Reason.ERROR, failed_at=limit)
-    return verdict(Status.FAILED, _why_false(criterion, answer, now), failed_at=limit)
+        return verdict(Status.ERROR, Reason.ERROR, failed_at=limit, raises=True)
+    return verdict(Status.FAILED, _why_false(criterion, answer, now), failed_at=limit, raises=raises)
 
 
 def completion_of(criteria: Sequence[CriterionVerdict], end: int) -> tuple[Completion, int]:

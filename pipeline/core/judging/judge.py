@@ -86,9 +86,10 @@ def judge_conversation(
         for index, case in enumerate(cases)
     ]  # fmt: skip
     due = [moment for case, one in zip(cases, verdicts, strict=True) for moment in _moments(case, one, rules)]
+    raised = sum(case.raised for case in cases) + sum(one.raises for verdict in verdicts for one in verdict.criteria)
     later = [moment for moment in due if moment >= watermark]
     contacts = {} if conversation.startswith(UNATTRIBUTED) else contacts_of(sessions, claims, rules)
-    raised = sum(case.raised for case in cases)
+    raised = raised
     return Judged(verdicts, reached, contacts, raised, min(later) + 1 if later else 0)
 
 
