@@ -31,8 +31,12 @@ def up(config: Config = None, contracts: Contracts = None, data_dir: DataDir = N
         with machine:
             print("starting", flush=True)
             machine.start()
-            print(f"worker   http://127.0.0.1:{machine.ports.workers[0]}  (/metrics, /api/rates)")
-            print(f"gateway  http://127.0.0.1:{machine.ports.gateway}  (/v1/traces, /v1/outcomes)")
+            worker, gateway = f"127.0.0.1:{machine.ports.workers[0]}", f"127.0.0.1:{machine.ports.gateway}"
+            gap, grace = (f"{wait.total_seconds():.0f} s" for wait in (chosen.session_gap, chosen.closing_grace))
+            print(f"page     http://{worker}  (also /api/sessions, /api/rates, /metrics)")
+            print(f"agents   OTEL_EXPORTER_OTLP_ENDPOINT=http://{gateway} OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
+            print(f"outcomes http://{gateway}/v1/outcomes")
+            print(f"judged   {gap} after a session's last span, or {grace} after its agent says that it is done")
             print(f"brokers  {','.join(machine.brokers)}", flush=True)
             try:
                 while True:
