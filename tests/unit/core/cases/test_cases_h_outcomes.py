@@ -27,9 +27,9 @@ KEY = "trueup.correlation.order"
 OK, BAD = {"settled": True}, {"settled": False}
 
 
-def ordered(trace: int, conversation: str, start: int = T0, **said: Any) -> list[dict[str, Any]]:
-    """A run that places an order."""
-    root, answer = turn(trace, start, {**ORDER, "session.id": conversation, **said})
+def ordered(trace: int, conversation: str, said: dict[str, Any] | None = None, start: int = T0) -> list[dict[str, Any]]:
+    """A run that places an order, and states what is `said`."""
+    root, answer = turn(trace, start, {**ORDER, "session.id": conversation, **(said or {})})
     call = sent(trace, trace * 100 + 2, start, start + SECOND, tool("place_order"), trace * 100)
     return [root, answer, call]
 
@@ -83,7 +83,7 @@ def test_case_H02_an_outcome_before_or_without_its_session_waits_is_counted_and_
     told(line, "by key", data=OK, correlation={"order": "k"})
     told(line, "lost", kind="reopen", session_id="nobody")
     assert line.waiting() == 4
-    found = line.spans(*ordered(1, "c1", **{KEY: "k"})).until(END + 60 * HOUR).only()
+    found = line.spans(*ordered(1, "c1", {KEY: "k"})).until(END + 60 * HOUR).only()
     assert line.waiting() == 1
     assert (found["reopened"], found["completion"]) == (True, "complete")
     joined = {row["event_id"] for row in line.rows("outcomes") if row["conversation"] == "c1"}
@@ -154,7 +154,7 @@ def test_case_H07_each_has_its_horizon_a_revision_comes_at_once_and_what_is_late
 def test_case_H08_evidence_reaches_each_session_once_and_another_kind_exactly_one() -> None:
     line = Line()
     for number, conversation in ((1, "a"), (2, "b")):
-        line.spans(*ordered(number, conversation, **{KEY: ["k", "l"]}))
+        line.spans(*ordered(number, conversation, {KEY: ["k", "l"]}))
     told(line, "paid", data=OK, correlation={"order": "k"})
     told(line, "again", kind="reopen", correlation={"order": "l"})
     line.outcome("both", END + HOUR, data={"shipped": 1}, correlation={"order": "k", KEY: "l"})
@@ -177,7 +177,7 @@ def test_case_H09_a_peak_is_judged_whole() -> None:
 def test_case_H10_a_resolution_is_taken_back_days_later_and_its_first_value_stays() -> None:
     line = told(several(1), data=OK, session_id="c1").until(END + 20 * HOUR)
     assert line.rate("resolution") == (1, 1)
-    line.spans(*ordered(9, "c1", END + 40 * HOUR)).until(END + 41 * HOUR)
+    line.spans(*ordered(9, "c1", start=END + 40 * HOUR)).until(END + 41 * HOUR)
     assert line.rate("resolution") == (0, 2)
     first, _ = line.sessions()
     assert (first["reopened"], first["resolved"], first["revision"] > 1) == (True, False, True)
@@ -204,7 +204,7 @@ def test_case_H10_a_resolution_is_taken_back_days_later_and_its_first_value_stay
 def test_case_H11_a_score_is_joined_by_conversation_session_trace_or_key(
     kind: str, data: dict[str, Any], field: str, address: dict[str, Any]
 ) -> None:
-    line = Line().spans(*ordered(1, "c", **{KEY: 7}))
+    line = Line().spans(*ordered(1, "c", {KEY: 7}))
     found = told(line, kind=kind, data=data, **address).until(END + 9 * HOUR).only()
     assert found["quality"].get(field)
     assert line.waiting() == 0
@@ -277,7 +277,7 @@ def test_case_H15_three_contacts_of_one_customer_are_not_three_resolutions(state
     said = {"trueup.subject": "ada", **stated}
     for number, conversation in enumerate(("chat", "mail", "phone"), 1):
         start = T0 + (number - 1) * 20 * MINUTE * 4
-        line.spans(*ordered(number, conversation, start, **said))
+        line.spans(*ordered(number, conversation, said, start))
         line.outcome(f"paid {number}", start + MINUTE, data={**OK, "score": 3}, session_id=conversation)
     line.until(END + 60 * HOUR)
     assert [(one["conversation"], one["resolved"]) for one in line.sessions()] == [
