@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.demo.sources import Counts
+from pipeline.demo.verdicts import VERDICTS, Difference, Sessions, differences, facts_of_account, tally
+from pipeline.simulation.hard.scene import Where
+from pipeline.simulation.ledger import Account
 from pipeline.simulation.world import World
 
 
@@ -28,13 +31,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Every rate, by every source."""
+    """Every rate, by every source; and of a world that tells it, every session, by every source that lists them.
+
+    Args:
+        differences: source -> what it has otherwise.
+    """
 
     rows: list[Row]
+    differences: Mapping[str, Sequence[Difference]] = field(default_factory=dict)
 
     @property
     def exact(self) -> bool:
-        return bool(self.rows) and all(row.exact for row in self.rows)
+        return bool(self.rows) and all(row.exact for row in self.rows) and not any(self.differences.values())
 
     @property
     def wrong(self) -> list[Row]:
@@ -60,6 +68,17 @@ def compare(truth: Mapping[tuple[str, str], tuple[int, int]], measured: Mapping[
     )
 
 
+def with_sessions(rates: Comparison, truth: Mapping[Where, Account], seen: Mapping[str, Sessions]) -> Comparison:
+    """The same with each session beside its truth, and what the verdicts tell that no rate does.
+
+    Args:
+        seen: source -> the sessions that it has; of `VERDICTS` all facts.
+    """
+    told = compare(tally(map(facts_of_account, truth.values())), {VERDICTS: tally(seen.get(VERDICTS, {}).values())})
+    found = {source: differences(truth, sessions) for source, sessions in seen.items()}
+    return Comparison([*rates.rows, *told.rows], found)
+
+
 def write_summary(file: Path, world: World, comparison: Comparison, seconds: Mapping[str, float], kills: int) -> None:
     """`summary.json`: of a rate that two sources see differently, the one that is wrong is written."""
     rows, system = [], []
@@ -77,7 +96,7 @@ def write_summary(file: Path, world: World, comparison: Comparison, seconds: Map
             rows.append({"family": row.family, "rate": row.rate, **numbers})
         else:
             system.append({"rate": row.rate, **numbers})
-    summary = {
+    summary: dict[str, object] = {
         "exact": comparison.exact,
         "seed": world.seed,
         "sessions": world.sessions,
@@ -90,6 +109,11 @@ def write_summary(file: Path, world: World, comparison: Comparison, seconds: Map
         "kills": kills,
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
     }
+    if world.kinds:
+        summary["kinds"] = dict(world.kinds)
+        summary["differences"] = {
+            source: [str(one) for one in found] for source, found in comparison.differences.items()
+        }
     write_json(file, summary)
 
 

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipeline.core.ingest import end_of_input
-from pipeline.demo.compare import Comparison, compare
+from pipeline.demo.compare import Comparison, compare, with_sessions
+from pipeline.demo.published import Published
 from pipeline.demo.screen import Screen
 from pipeline.demo.sources import Counts, NotThere, Pages
+from pipeline.demo.verdicts import VERDICTS, Sessions, facts_of_row, place_of
 from pipeline.embedded.machine import Machine
 from pipeline.errors import TrueupError
 from pipeline.runners.kafka_log import KafkaLog
@@ -29,6 +31,7 @@ SHOW_SECONDS = 3.0  # each look takes the worker some time
 SETTLE_LOOK_SECONDS = 1.0  # longer than a worker keeps its rates
 STILL_SECONDS = 20.0  # without a change for so long, and not exact: it will not become so
 SETTLE_SECONDS = 120.0
+LISTED = "list"
 INPUTS = (Topic.OTLP_SPANS, Topic.OTLP_LOGS, Topic.OUTCOMES)
 
 
@@ -111,7 +114,8 @@ async def _say_the_end(brokers: Sequence[str], now: datetime, dev_broker: bool) 
 def _settle(machine: Machine, world: World, screen: Screen, pages: Pages) -> Comparison:
     """Wait until every source is exact and stays so, or until nothing moves any more."""
     deadline = time.monotonic() + SETTLE_SECONDS
-    before: dict[str, Counts] | None = None
+    published = Published(lambda: machine.brokers, machine.dev_broker)
+    before: Comparison | None = None
     moved = time.monotonic()
     while True:
         _look_after(machine, screen)
@@ -122,7 +126,9 @@ def _settle(machine: Machine, world: World, screen: Screen, pages: Pages) -> Com
             except NotThere:
                 measured[name] = {}
         comparison = compare(world.truth, measured)
-        still = measured == before
+        if world.verdicts:
+            comparison = with_sessions(comparison, world.verdicts, _sessions(pages, published))
+        still = comparison == before
         if comparison.exact and still:
             return comparison
         now = time.monotonic()
@@ -130,9 +136,18 @@ def _settle(machine: Machine, world: World, screen: Screen, pages: Pages) -> Com
             moved = now
         if now - moved >= STILL_SECONDS or now >= deadline:
             return comparison
-        before = measured
+        before = comparison
         screen.show("settling", 1.0, next(iter(measured.values())))
         time.sleep(SETTLE_LOOK_SECONDS)
+
+
+def _sessions(pages: Pages, published: Published) -> dict[str, Sessions]:
+    """By the topic of verdicts, and by the store."""
+    try:
+        listed = {place_of(row): facts_of_row(row) for row in pages.listed()}
+    except NotThere:
+        listed = {}
+    return {VERDICTS: published.sessions(), LISTED: listed}
 
 
 def _look_after(machine: Machine, screen: Screen) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -12,9 +12,11 @@ from rich.table import Table
 
 from pipeline.demo.compare import Comparison, Row
 from pipeline.demo.sources import Counts
+from pipeline.demo.verdicts import Difference
 
 SHOWN = ("completion", "verified_completion", "resolution", "reopen", "escalation", "tool_success")
 LINE_SECONDS = 5.0
+SHOWN_SESSIONS = 20
 SYSTEM = "all families"
 
 
@@ -79,6 +81,14 @@ class Screen:
         for row in rows:
             seen = ", ".join(f"{source} {_counts(counts)}" for source, counts in row.measured.items())
             self.say(f"differs: {row.family or SYSTEM} {row.rate}: true {_counts(row.truth)}; {seen or 'not measured'}")
+
+    def session_differences(self, differences: Mapping[str, Sequence[Difference]]) -> None:
+        """The first sessions that each source has otherwise."""
+        for source, found in differences.items():
+            for one in found[:SHOWN_SESSIONS]:
+                self.say(f"differs: {source}: {one}")
+            if len(found) > SHOWN_SESSIONS:
+                self.say(f"differs: {source}: {len(found) - SHOWN_SESSIONS} more facts of sessions")
 
 
 def _cells(row: Row) -> tuple[str, str, str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import requests
@@ -17,6 +17,7 @@ from pipeline.embedded.machine import Ports
 
 WINDOW = "7d"
 PATIENCE_SECONDS = 20.0
+PAGE = 500
 NUMERATOR, DENOMINATOR = "trueup_rate_numerator_sessions", "trueup_rate_denominator_sessions"
 
 Counts = dict[tuple[str, str], tuple[int, int]]
@@ -83,6 +84,20 @@ class Pages:
             NotThere: nobody answers, or the store has none.
         """
         return self.json(self._ports().store, f"/api/sessions/{tenant}/{conversation}")
+
+    def listed(self) -> Iterator[dict[str, Any]]:
+        """Every session that the store has, page after page.
+
+        Raises:
+            NotThere: nobody answers.
+        """
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self.json(
+                self._ports().store, f"/api/sessions?limit={PAGE}" + (f"&cursor={cursor}" if cursor else "")
+            )
+            yield from page["sessions"]
+            cursor = page["cursor"]
 
     def json(self, port: int, path: str) -> dict[str, Any]:
         body: dict[str, Any] = json.loads(self._get(port, path).content)
