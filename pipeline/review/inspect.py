@@ -14,6 +14,7 @@ import msgspec
 
 from pipeline.core.effects import Result
 from pipeline.core.ingest import Ingest
+from pipeline.core.judging.oddities import MISSING_PARENTS, SEVERAL_SUBJECTS, TRUNCATED, flags_of, subjects_of
 from pipeline.core.otlp.read_logs import holds_logs
 from pipeline.core.timeline import TimeRules
 from pipeline.review.evaluations import EvaluationSeen, evaluations_in
@@ -44,6 +45,12 @@ LEFT_OUT = {
 NO_SPAN = "log_without_span"
 NO_SESSION = "no_session"
 TOGETHER = "; --together reads several files as one"
+ODD = {
+    SEVERAL_SUBJECTS: "one conversation id serves several users: if it is the same for all, name another conversation key",
+    MISSING_PARENTS: "spans name parents that are not here: sampled out, never exported, or in another file",
+    TRUNCATED: "a trace has more spans than are kept; those that start last do not count",
+}
+"""Flags of sessions that mean a loss, in words."""
 SESSION_LIKE = "looks_like_session_id"
 REMEDY = "name the attribute among the conversation keys"
 NO_WORK = "no_work"
@@ -124,6 +131,7 @@ def _inspect(name: str, contents: Iterable[bytes], rules: TimeRules, options: di
     found = conversations(spans, rules.max_spans_per_trace)
     seen = [(conversation, sessions_of(conversation, rules.session_gap)) for conversation in found]
     sessions = [session for _, session in seen if session is not None]
+    odd = Counter(flag for one, session in seen if session is not None for flag in _flags(one))
     idle = sum(_traces(conversation) for conversation, session in seen if session is None)
     evaluations, homeless = evaluations_in(
         (record.outcome for record in sent if isinstance(record, OutcomeArrival)), found
@@ -132,6 +140,7 @@ def _inspect(name: str, contents: Iterable[bytes], rules: TimeRules, options: di
     lost = [
         Lost(reason, counts[Result.NOTED, reason], why) for reason, why in LOST.items() if counts[Result.NOTED, reason]
     ]
+    lost += [Lost(flag, odd[flag], why) for flag, why in ODD.items() if odd[flag]]
     if unattributed and ingest.session_like:
         keys = ", ".join(sorted(ingest.session_like.keys_noted()))
         lost.append(Lost(SESSION_LIKE, counts[Result.NOTED, SESSION_LIKE], f"an id may stand in {keys}: {REMEDY}"))
@@ -177,6 +186,10 @@ def _alone(spans: Iterable[Span]) -> int:
         elif span.parent_id:
             told.add((span.tenant, span.trace_id, span.parent_id, span.span_id))
     return sum(one[:3] not in real for one in told)
+
+
+def _flags(conversation: Conversation) -> tuple[str, ...]:
+    return flags_of(conversation.traces, subjects_of(conversation.traces))
 
 
 def _buried(letters: Iterable[DeadLetter]) -> Counter[tuple[str, str]]:

@@ -34,3 +34,10 @@ def flags_of(traces: Iterable[TraceView], subjects: Collection[str]) -> tuple[st
             found.add(TRUNCATED)
     found.update(str(flag.name).lower() for flag in SpanFlag(bits))
     return tuple(sorted(found))
+
+
+def subjects_of(traces: Iterable[TraceView]) -> frozenset[str]:
+    """Whom they serve."""
+    return frozenset(
+        who for trace in traces for span in trace.spans if span.said is not None for who in span.said.subjects
+    )

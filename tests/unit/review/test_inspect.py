@@ -136,3 +136,15 @@ def test_each_file_stands_alone():
 def test_agents_without_spans_of_their_own_are_those_that_model_spans_work_for():
     found = seen(span(1, "chat", langsmith__metadata__lc_agent_name="triage", session__id="c"), span(2, "chain"))
     assert (found.sessions[0].agents, found.sessions[0].agent_trail) == (["triage"], [])
+
+
+def test_case_A15_one_id_for_several_users_is_named_with_what_to_do() -> None:
+    found = seen(*(span(n, "chat", trace=n, session__id="flow", user__id=f"user {n}") for n in (1, 2)))
+
+    assert why(found)["several_subjects"][0] == 1
+    assert "name another conversation key" in why(found)["several_subjects"][1]
+    assert "several_subjects" not in why(seen(span(1, "chat", session__id="flow", user__id="user 1")))
+
+
+def test_case_A08_spans_whose_parents_are_not_in_the_file_are_named() -> None:
+    assert why(seen(span(2, "chat", parent=1, session__id="c")))["missing_parents"][0] == 1
