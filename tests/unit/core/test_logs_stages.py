@@ -158,6 +158,16 @@ def test_a_log_record_that_comes_when_all_is_settled_is_dead_lettered():
     assert [letter.reason for letter in runner.dead_letters()] == ["settled"]
 
 
+def test_one_that_comes_again_when_all_is_settled_is_a_duplicate():
+    other = Topic.OTLP_SPANS, json_request(json_span(MODEL, traceId="01" * 16))
+    runner = run([span(), choice(), other], until=T + 10 * DAY)
+    before = verdicts(runner)
+    runner.feed(*choice(), 0)
+    runner.drain()
+    assert not runner.dead_letters()
+    assert verdicts(runner) == before
+
+
 def test_a_step_of_the_store_is_told_anew_when_a_log_record_completes_it():
     details = {"gen_ai.usage.input_tokens": 70, "gen_ai.usage.output_tokens": 12}
     record = {
