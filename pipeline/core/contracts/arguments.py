@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
 MAX_CHARACTERS = 256
@@ -10,10 +11,17 @@ MAX_CHARACTERS = 256
 
 
 def argument_text(value: Any) -> str:
-    """An argument's value in one spelling, numbers and text being one: `5`, `"5"` and `5.0` are the same."""
+    """An argument's value in one spelling, numbers and text being one: `5`, `"5"` and `5.0` are the same.
+
+    YAML makes a date of `2026-04-01`; it is told as it is written.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    text = value.strip() if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+    if isinstance(value, date):
+        value = value.isoformat()
+    text = (
+        value.strip() if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    )
     return text.encode("utf-8", "replace").decode()[:MAX_CHARACTERS]
 
 
