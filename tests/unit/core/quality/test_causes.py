@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from pipeline.core.timeline import HOUR, MINUTE, SECOND
+from tests.builders import T0
 from tests.unit.core.line import CHAT, Line, sent, tool, turn
-from tests.unit.core.quality.sale import END, FAMILY, FAR, SALE, T0, book, counts, sold
+from tests.unit.core.quality.sale import END, FAMILY, FAR, SALE, book, counts, sold
 
 ERROR: dict[str, Any] = {"code": 2}
 PAID_FAILS = {"state_price": 3}

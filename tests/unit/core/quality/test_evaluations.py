@@ -8,9 +8,10 @@ import pytest
 
 from pipeline.core.timeline import DAY, HOUR
 from schemas.outcome import OutcomeKind
+from tests.builders import T0
 from tests.unit.core.ingest_support import pairs
 from tests.unit.core.line import Line, turn
-from tests.unit.core.quality.sale import END, FAMILY, FAR, T0, book, evaluated, means, sold
+from tests.unit.core.quality.sale import END, FAMILY, FAR, book, evaluated, means, sold
 
 PARTS = ("information_accuracy", "action_correctness", "effort_minimization")
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pipeline.core.timeline import HOUR
+from tests.builders import T0
 from tests.unit.core.line import Line, sent, tool, turn
-from tests.unit.core.quality.sale import FAMILY, FAR, T0, book, means
+from tests.unit.core.quality.sale import FAMILY, FAR, book, means
 
 CONTRACT = """
 family: sale
@@ -135,5 +136,5 @@ def test_reliability_is_a_mean_over_trials() -> None:
     found = means(line)
     assert found["reliability"] == (0.5, 2)
     assert found["tool_name_recall"] == (0.5, 2)
-    row = max(line.rows("verdicts"), key=lambda one: one["version"])
+    row = next(one for one in line.rows("verdicts") if one["conversation"] == "c2")
     assert (row["scenario"], row["reliability"]) == ("ticket", 0.0)

@@ -42,9 +42,16 @@ def book() -> ContractBook:
     return load([(f"{index}.yaml", text) for index, text in enumerate(texts)], TimeRules())
 
 
-def sale(line: Line, trace: int = 1, start: int = T0, tools: tuple[str, ...] = (), **said: Any) -> Line:
+def sale(
+    line: Line, trace: int = 1, start: int = T0, tools: tuple[str, ...] = (), said: dict[str, Any] | None = None
+) -> Line:
     """A sale of ten seconds in a conversation of its own; `said` goes on its agent span."""
-    given = {"trueup.task.family": "sale", "gen_ai.conversation.id": f"c{trace}", "trueup.state.done": True, **said}
+    given = {
+        "trueup.task.family": "sale",
+        "gen_ai.conversation.id": f"c{trace}",
+        "trueup.state.done": True,
+        **(said or {}),
+    }
     spans = turn(trace, start, {name: value for name, value in given.items() if value is not None})
     first = trace * 100
     for index, name in enumerate(tools):
@@ -84,7 +91,7 @@ def rates(line: Line) -> dict[str, tuple[int, int]]:
 def test_rule_45_only_what_one_contract_judged_is_eligible(
     tools: tuple[str, ...], said: dict[str, Any], counted: bool
 ) -> None:
-    line = sale(Line(book=book()), tools=tools, **said).until(FAR)
+    line = sale(Line(book=book()), tools=tools, said=said).until(FAR)
     assert line.only()["eligible"] is counted
     assert line.rate("completion")[1] == int(counted)
     assert line.rate("attribution")[1] == int("test" not in tools)
@@ -97,7 +104,7 @@ def test_rule_45_an_open_session_is_in_no_rate_and_one_that_ended_is() -> None:
 
 
 def test_rule_45_an_inherited_family_is_judged_and_not_counted() -> None:
-    line = sale(Line(book=book()), **{"trueup.task.outcome": "completed"})
+    line = sale(Line(book=book()), said={"trueup.task.outcome": "completed"})
     line.spans(*turn(2, END + HOUR * 3, {"gen_ai.conversation.id": "c1"})).until(FAR)
     first, second = line.sessions()
     assert (second["family"], second["family_source"], second["eligible"]) == ("sale", "inherited", False)
@@ -120,8 +127,8 @@ def test_rule_45_what_is_pending_is_in_the_denominators_and_in_no_numerator() ->
 
 def test_rule_45_reopen_is_of_the_claimed_and_confirmation_of_those_who_answered() -> None:
     line = Line(book=book())
-    sale(line, 1, **{"trueup.task.outcome": "completed"})
-    sale(line, 2, **{"trueup.task.outcome": "failed"})
+    sale(line, 1, said={"trueup.task.outcome": "completed"})
+    sale(line, 2, said={"trueup.task.outcome": "failed"})
     for trace in (1, 2):
         line.outcome(f"r{trace}", END + HOUR, "reopen", session_id=f"c{trace}")
     line.outcome("a1", END + HOUR, "resolution", session_id="c1", data={"confirmed": False})
@@ -183,9 +190,9 @@ def rows(line: Line) -> dict[str, set[str]]:
 def test_rule_46_each_family_has_a_row_and_the_unknown_count_in_the_system_row_alone() -> None:
     line = Line(book=book())
     sale(line, 1)
-    sale(line, 2, **{"trueup.task.family": "unheard"}, tools=("look",))
-    sale(line, 3, **{"trueup.task.family": None})
-    sale(line, 4, **{"trueup.task.family": None}, tools=("both",))
+    sale(line, 2, said={"trueup.task.family": "unheard"}, tools=("look",))
+    sale(line, 3, said={"trueup.task.family": None})
+    sale(line, 4, said={"trueup.task.family": None}, tools=("both",))
     line.until(FAR)
     found = rows(line)
     assert found.keys() == {"", "sale", "unheard"}
@@ -234,7 +241,7 @@ def test_rule_47_completion_happened_when_the_last_required_check_began_to_hold(
 
 
 def test_rule_47_escalation_and_reopen_happened_when_the_earliest_that_counts_did() -> None:
-    line = sale(Line(book=book()), **{"trueup.task.outcome": "completed"})
+    line = sale(Line(book=book()), said={"trueup.task.outcome": "completed"})
     for hours in (30, 3):
         line.outcome(f"e{hours}", END + hours * HOUR, "escalation", session_id="c1", data={"state": "accepted"})
         line.outcome(f"r{hours}", END + hours * HOUR, "reopen", session_id="c1")
@@ -269,5 +276,5 @@ def test_rule_47_resolution_failed_when_the_earliest_failure_that_stands_did(
 
 
 def test_rule_47_a_check_without_deadline_failed_at_the_end() -> None:
-    line = sale(Line(book=book()), **{"trueup.state.done": False}).until(FAR)
+    line = sale(Line(book=book()), said={"trueup.state.done": False}).until(FAR)
     assert ages(line, "resolution") == [0]
