@@ -254,9 +254,9 @@ def verdict(step: JudgeStep) -> Verdict:
 def test_whoever_attaches_an_outcome_is_answered_each_time() -> None:
     step = judging()
     one = outcome_arrival(outcome("e", END, "reopen")).outcome
-    for stamp, expected in ((1, False), (2, False)):
+    for stamp, answer in ((1, False), (2, False)):
         step.apply([Attached("default", "c", "crm", "e", ("session", ""), stamp, one)])
-        assert reached(step) == [expected]
+        assert reached(step) == [answer]
     step.apply(records(trace(1, T0, "c"), "c"))
     assert reached(step) == [True]
     step.apply(records(trace(2, T0 + MINUTE, "c"), "c"))
