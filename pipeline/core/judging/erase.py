@@ -88,13 +88,16 @@ class ConversationEraser:
         stone = Tombstone(erased_until(at, self._rules), at, order.order, order.salt)
         self.tombstones.add(digest_of(SUBJECT, order.tenant, order.subject), stone)
         text = order.subject.encode()  # 32 digits of a hash stand for nothing else, wherever they are found
-        found = [
+        return [
             msgspec.structs.replace(order, conversation=one.name, subject="", at=at)
             for one in conversations
             if one.tenant == order.tenant and any(text in part for part in _parts(one))
         ]
-        self._receipt(order, "", "conversations", len(found))
-        return found
+
+    def looked(self, order: Forget, found: int) -> None:
+        """All that serves the order's subject here is erased; the receipts of it have gone before."""
+        if order.subject:
+            self._receipt(order, "", "conversations", found)
 
     def erase(
         self, order: Forget, conversation: Conversation | None, fresh: Sequence[FreshSpan], watermark: int

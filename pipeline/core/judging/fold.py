@@ -188,6 +188,9 @@ class Fold:
         failures = {name: n for name, n in sorted(counts.failures.items()) if n}
         return Partial(cube, dimensions, bucket, width, owner, version, cells, states, means=means, failures=failures)
 
+    def open_sessions(self) -> int:
+        return sum(counts.states.get("open", 0) for (cube, _, _), counts in self.buckets.items() if cube == SYSTEM[0])
+
     def forget_empty(self, key: BucketKey) -> bool:
         """Drop a bucket in which nothing counts any more, after its zeros were sent."""
         counts = self.buckets[key]

@@ -10,7 +10,7 @@ The rule this file keeps: to whoever asks, a conversation at rest is the same as
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -19,23 +19,17 @@ from pipeline.core.judging.accept import SettledGuard
 from pipeline.core.judging.boundaries import Session
 from pipeline.core.judging.fold import Contribution
 from pipeline.core.judging.packed import (
-    Unpacked,
-    mark_of,
     pack_count,
-    pack_marks,
-    pack_session,
     unpack_count,
-    unpack_marks,
-    unpack_session,
 )
 from pipeline.core.judging.publish import published
-from pipeline.core.judging.state import Conversation, FreshSpan
+from pipeline.core.judging.settled import Settled
+from pipeline.core.judging.state import Conversation
 from pipeline.core.judging.views import TraceView
 from pipeline.core.packing import Words
 from pipeline.core.shelf import Shelf
 from pipeline.core.timeline import HOUR, TimeRules
-from schemas.span import TraceSpans
-from schemas.verdict import Status, Verdict
+from schemas.verdict import Verdict
 
 RESTING = b"\x01"
 """Before the state of a conversation at rest; the hour in which it leaves follows, in four bytes."""
@@ -44,19 +38,6 @@ HOURS_OF_A_SWEEP = 24
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Conversation).decode
-
-
-class Known(NamedTuple):
-    """What of a record settled sessions know already.
-
-    Args:
-        record: what is left of it; None if nothing is.
-        repeated: spans that are known. refused: spans that would join a packed session.
-    """
-
-    record: TraceSpans | None
-    repeated: int
-    refused: list[FreshSpan]
 
 
 class Kept(Mapping[bytes, Conversation]):
@@ -73,12 +54,11 @@ class Kept(Mapping[bytes, Conversation]):
         guard: SettledGuard,
         judge: Callable[[bytes, Conversation], Sequence[Verdict]],
     ) -> None:
-        self._book, self._rules, self._guard, self._judge = book, rules, guard, judge
+        self._rules, self._judge = rules, judge
         self.words = Words()
         self.awake: dict[bytes, Conversation] = {}
         self.resting = Shelf()
-        self._unpacked: dict[bytes, list[Unpacked]] = {}
-        self._idle: dict[bytes, frozenset[bytes]] = {}
+        self.settled = Settled(book, guard, self.words)
         self._restless: set[bytes] = set()
         self._swept_at = 0
 
@@ -119,30 +99,6 @@ class Kept(Mapping[bytes, Conversation]):
         for key, state in self.resting.items():
             yield _read(key, state)
 
-    def packed(self, key: bytes) -> list[Session]:
-        """The settled sessions of a conversation that is awake, first to last."""
-        return [one.session for one in self._unpacked.get(key, ())]
-
-    # -- settling ------------------------------------------------------------------------------------------------------
-
-    def known(self, key: bytes, conversation: Conversation, record: TraceSpans, watermark: int) -> Known:
-        """Compare a record with what has settled."""
-        unpacked = self._unpacked.get(key, [])
-        if not unpacked and not conversation.idle:
-            return Known(record, 0, [])
-        home = next((one for one in unpacked if record.trace_id in _trace_ids(one)), None)
-        marks = home.marks if home is not None else self._idle_marks(key, conversation)
-        new = [one for one in record.spans if mark_of(record.trace_id, one[0]) not in marks]
-        repeated = len(record.spans) - len(new)
-        if home is not None:
-            return Known(None, repeated, [FreshSpan(record.trace_id, one[0], None, watermark) for one in new])
-        left = record if len(new) == len(record.spans) else msgspec.structs.replace(record, spans=new)
-        return Known(left if new else None, repeated, [])
-
-    def holds_trace(self, key: bytes, trace_id: bytes) -> bool:
-        """Whether a packed session does."""
-        return any(trace_id in _trace_ids(one) for one in self._unpacked.get(key, ()))
-
     def settle(
         self,
         key: bytes,
@@ -153,44 +109,12 @@ class Kept(Mapping[bytes, Conversation]):
         watermark: int,
     ) -> int:
         """Pack what has settled. Returns: how many spans of it are in no session."""
-        for session, verdict in list(zip(sessions, verdicts, strict=True))[len(conversation.packed) :]:
-            if not (self._guard.is_settled(session.end, watermark) and _is_decided(verdict)):
-                break
-            ids = [trace.trace_id for trace in session.traces]
-            marks = [mark_of(one, span_id) for one in ids for span_id in conversation.traces[one].spans]
-            conversation.packed.append(pack_session(session, marks, self.words))
-            packed = Session([], session.turns, session.family, session.claim, session.summary)
-            self._unpacked.setdefault(key, []).append(Unpacked(packed, frozenset(marks)))
-            for one in ids:
-                del conversation.traces[one]
-        working = {trace.trace_id for session in sessions for trace in session.traces}
-        idle = [view for view in views if view.trace_id not in working and self._guard.is_settled(view.end, watermark)]
-        count = 0
-        if idle:
-            marks = [
-                mark_of(one.trace_id, span_id) for one in idle for span_id in conversation.traces[one.trace_id].spans
-            ]
-            conversation.idle = pack_marks(self._idle_marks(key, conversation).union(marks))
-            self._idle.pop(key, None)
-            conversation.idle_end = max([conversation.idle_end, *(one.end for one in idle)])
-            count = len(marks)
-            for view in idle:
-                del conversation.traces[view.trace_id]
-        if (conversation.packed or conversation.idle) and not any(one.spans for one in conversation.traces.values()):
-            conversation.traces.clear()
-            self._restless.add(key)
-        return count
-
-    def settles_next(self, sessions: Sequence[Session], views: Sequence[TraceView]) -> int:
-        """When the first that is not packed will have settled; 0 if there is none."""
-        ends = [one.end for one in sessions if one.packed is None][:1]
-        working = {trace.trace_id for session in sessions for trace in session.traces}
-        ends += [view.end for view in views if view.trace_id not in working]
-        return min((self._guard.settled_at(end) for end in ends), default=0)
+        self._restless.add(key)
+        return self.settled.settle(key, conversation, sessions, verdicts, views, watermark)
 
     def leaves_at(self, key: bytes, conversation: Conversation, views: Sequence[TraceView] = ()) -> int:
         """When its retention is over; 0 where nothing says."""
-        ends = [view.end for view in views] + [session.end for session in self.packed(key)]
+        ends = [view.end for view in views] + [session.end for session in self.settled.sessions(key)]
         ends += [conversation.idle_end] if conversation.idle else []
         ends += [one.event_time for held in conversation.outcomes.values() if (one := held.newest()) is not None]
         return max(ends) + self._rules.retention + self._rules.bucket if ends else 0
@@ -209,7 +133,7 @@ class Kept(Mapping[bytes, Conversation]):
                 self._shelve(key, conversation)
         self._restless = set()
 
-    def hears(self, key: bytes) -> None:
+    def may_rest(self, key: bytes) -> None:
         """A question that kept it from resting may have been answered."""
         self._restless.add(key)
 
@@ -244,7 +168,7 @@ class Kept(Mapping[bytes, Conversation]):
 
     def _complete(self, key: bytes, conversation: Conversation) -> None:
         """Unpack its sessions, and bring back what was published of them."""
-        self._unpacked[key] = [unpack_session(one, self.words, self._book) for one in conversation.packed]
+        self.settled.unpack(key, conversation)
         verdicts = self._judge(key, conversation)
         before = [
             published(verdict, *unpack_count(counted, self.words))
@@ -303,14 +227,7 @@ class Kept(Mapping[bytes, Conversation]):
 
     def _drop(self, key: bytes) -> None:
         self.awake.pop(key, None)
-        self._unpacked.pop(key, None)
-        self._idle.pop(key, None)
-
-    def _idle_marks(self, key: bytes, conversation: Conversation) -> frozenset[bytes]:
-        marks = self._idle.get(key)
-        if marks is None:
-            marks = self._idle[key] = unpack_marks(conversation.idle)
-        return marks
+        self.settled.forget(key)
 
 
 def _read(key: bytes, state: bytes) -> Conversation:
@@ -325,16 +242,6 @@ def _hour(state: bytes) -> int:
     return int.from_bytes(state[1:5], "big")
 
 
-def _trace_ids(one: Unpacked) -> tuple[bytes, ...]:
-    assert one.session.summary is not None
-    return one.session.summary.trace_ids
-
-
 def _may_rest(conversation: Conversation) -> bool:
     asks = any(one.answered < one.stamp for one in conversation.subjects.values())
     return bool(conversation.packed or conversation.idle) and not (conversation.traces or conversation.causes or asks)
-
-
-def _is_decided(verdict: Verdict) -> bool:
-    """Whether time alone changes nothing any more."""
-    return verdict.terminal and all(one.status is not Status.PENDING for one in verdict.criteria)

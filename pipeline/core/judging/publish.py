@@ -14,6 +14,7 @@ from pipeline.core.judging.accept import SettledGuard
 from pipeline.core.judging.fold import Contribution, Fold, contribution
 from pipeline.core.judging.reasons import changes, reason
 from pipeline.core.judging.rows import as_json, outcome_row, revision_row, step_row, verdict_rows
+from pipeline.core.judging.settled import Known
 from pipeline.core.judging.state import Conversation, FreshSpan, Published
 from pipeline.core.judging.views import TraceView
 from pipeline.core.timeline import TimeRules
@@ -156,6 +157,13 @@ class Publisher:
             partial = self._fold.partial(key, self._rules.bucket, self._partition, self._versions.next())
             partial = msgspec.structs.replace(partial, outcome_at=outcome_at)
             self._outbox.send(Topic.PARTIALS, target, partial)
+
+    def known(self, conversation: Conversation, known: Known) -> None:
+        """Spans of what has settled."""
+        if known.repeated:
+            self._outbox.count(Result.DROPPED, "repeated", known.repeated)
+        if known.refused:
+            self.settled(conversation, known.refused)
 
     def settled(self, conversation: Conversation, refused: Sequence[FreshSpan]) -> None:
         """Spans that came after their session had settled; another copy of a known one is a duplicate, no loss."""

@@ -16,18 +16,14 @@ import msgspec
 
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Changed, Outbox, Result, Versions
-from pipeline.core.judging.accept import SettledGuard
-from pipeline.core.judging.boundaries import Session, cut
+from pipeline.core.judging.bench import Bench
 from pipeline.core.judging.erase import ConversationEraser
 from pipeline.core.judging.fold import Fold
 from pipeline.core.judging.intake import Taken, drop_trace, take_outcome, take_spans
-from pipeline.core.judging.judge import Judged, judge_conversation
 from pipeline.core.judging.judged_by import JudgedBy, touched_by
-from pipeline.core.judging.kept import Kept
 from pipeline.core.judging.publish import Publisher
-from pipeline.core.judging.seen import SeenTraces
 from pipeline.core.judging.state import Conversation, FreshSpan
-from pipeline.core.judging.telling import Teller, elsewhere, hear
+from pipeline.core.judging.telling import Teller, hear
 from pipeline.core.packing import WORD
 from pipeline.core.timeline import TimeRules
 from schemas.contact import Returns
@@ -36,7 +32,6 @@ from schemas.outcome import Attached
 from schemas.segment import PartialReset
 from schemas.span import TraceGone, TraceSpans
 from schemas.topics import Topic
-from schemas.verdict import Verdict
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -57,21 +52,17 @@ class JudgeStep:
         self, partition: int, partitions: int, book: ContractBook, rules: TimeRules, patience: int = 0
     ) -> None:
         self.partition, self.partitions, self.patience = partition, partitions, patience
-        self.book, self.rules = book, rules
-        self.outbox, self.versions = Outbox(), Versions()
-        self.fold = Fold()
-        self.watermark = 0
+        self.book, self.rules, self.watermark = book, rules, 0
+        self.outbox, self.versions, self.fold = Outbox(), Versions(), Fold()
         self._publisher = Publisher(partition, partitions, book, rules, self.outbox, self.versions, self.fold)
-        self._guard = SettledGuard(book, rules)
-        self.conversations = Kept(book, rules, self._guard, self._verdicts)
+        self._bench = Bench(book, rules)
+        self.conversations = self._bench.kept
         self._teller = Teller(partitions, self.outbox, self.versions)
         self._eraser = ConversationEraser(partition, partitions, rules, self.outbox, self.fold)
         self._judged_by = JudgedBy(book)
         self._timers: list[tuple[int, bytes]] = []
         self._touched: dict[bytes, int] = {}
-        self._seen = SeenTraces(rules.max_spans_per_trace)
-        self._dirty: set[bytes] = set()
-        self._gone: set[bytes] = set()
+        self._dirty, self._gone = set[bytes](), set[bytes]()
         self._replayed: set[bytes] | None = None
         self._outcome_at = 0  # of the newest outcome since the last publication
 
@@ -98,7 +89,7 @@ class JudgeStep:
             self._touched[key] = self.patience  # it was put off by whoever had it before
 
     def opened(self, watermark: int) -> None:
-        self.watermark = watermark
+        self.watermark = self._bench.watermark = watermark
         for counted in self.conversations.restored(watermark):
             self.fold.add(counted, +1)
         self.fold.changed.clear()
@@ -136,8 +127,7 @@ class JudgeStep:
     def apply(self, records: Sequence[TraceSpans | TraceGone | Attached | Returns | Forget]) -> None:
         for record in records:
             if isinstance(record, Forget):
-                for order in self._eraser.found(record, self.conversations.look(), self.watermark):
-                    self._forget(order)
+                self._obey(record)
                 continue
             key = _key(record)
             if self.conversations.overdue(key, self.watermark):
@@ -153,10 +143,10 @@ class JudgeStep:
             if isinstance(record, TraceSpans):
                 taken = self._take_spans(key, conversation, record)
             elif isinstance(record, TraceGone):
-                held = self.conversations.holds_trace(key, record.trace_id)
+                held = self.conversations.settled.holds_trace(key, record.trace_id)
                 taken = None if held else drop_trace(conversation, record)
             elif isinstance(record, Returns):
-                self.conversations.hears(key)
+                self.conversations.may_rest(key)
                 taken = hear(conversation, record)
                 self._dirty.add(key)
             else:
@@ -168,11 +158,8 @@ class JudgeStep:
                 self._take(key, conversation, record, taken)
 
     def _take_spans(self, key: bytes, conversation: Conversation, record: TraceSpans) -> Taken | None:
-        known = self.conversations.known(key, conversation, record, self.watermark)
-        if known.repeated:
-            self.outbox.count(Result.DROPPED, "repeated", known.repeated)
-        if known.refused:
-            self._publisher.settled(conversation, known.refused)
+        known = self.conversations.settled.known(key, conversation, record, self.watermark)
+        self._publisher.known(conversation, known)
         if known.record is None:
             return None
         taken = take_spans(conversation, known.record, self.watermark)
@@ -184,7 +171,7 @@ class JudgeStep:
         self, key: bytes, conversation: Conversation, record: TraceSpans | TraceGone | Attached | Returns, taken: Taken
     ) -> None:
         if isinstance(record, TraceSpans | TraceGone):
-            self._seen.forget(key, record.trace_id)
+            self._bench.seen.forget(key, record.trace_id)
             self.outbox.count(Result.DROPPED, "repeated", taken.repeated)
         if isinstance(record, TraceSpans) and self._replayed is not None:
             self._teller.saw(key, (body for _, _, body in record.spans))
@@ -192,17 +179,20 @@ class JudgeStep:
             conversation.fresh.extend(taken.fresh)
         self._touch(key, conversation, taken.cause)
 
-    def _forget(self, order: Forget) -> None:
-        """Erase a conversation; what it counts is what it would count now."""
-        key = _key(order)
-        if self._touched.pop(key, None) is not None and key in self.conversations:
-            self._recompute(key, self.conversations[key])
-        self._erase(key, order, ())
+    def _obey(self, record: Forget) -> None:
+        """Erase what an order means; what a conversation counts is what it would count now."""
+        orders = self._eraser.found(record, self.conversations.look(), self.watermark)
+        for order in orders:
+            key = _key(order)
+            if self._touched.pop(key, None) is not None and key in self.conversations:
+                self._recompute(key, self.conversations[key])
+            self._erase(key, order, ())
+        self._eraser.looked(record, len(orders))
 
     def _erase(self, key: bytes, order: Forget, fresh: Sequence[FreshSpan]) -> None:
         self._eraser.erase(order, self.conversations.pop(key, None), fresh, self.watermark)
         self._touched.pop(key, None)
-        self._seen.clear()
+        self._bench.seen.clear()
         self._dirty.discard(key)
         self._gone.add(key)
 
@@ -219,7 +209,7 @@ class JudgeStep:
     def advance(self, watermark: int) -> None:
         if watermark <= self.watermark:
             return
-        self.watermark = watermark
+        self.watermark = self._bench.watermark = watermark
         self._eraser.tombstones.expire(watermark)
         while self._timers and self._timers[0][0] <= watermark:
             due, key = heapq.heappop(self._timers)
@@ -257,21 +247,16 @@ class JudgeStep:
 
     def _recompute(self, key: bytes, conversation: Conversation) -> None:
         fresh, conversation.fresh = conversation.fresh, []
-        views = self._seen.views(key, conversation)
+        views = self._bench.seen.views(key, conversation)
         if fresh and (order := self._eraser.order_for(conversation, views)) is not None:
             self._erase(key, order, fresh)
             return
-        sessions = self._cut(key, conversation)
-        if fresh and self._guard.applies(sessions, fresh):
-            refused = self._guard.refuse(conversation, fresh, lambda one: self._cut(key, one, anew=True))
-            if refused:
-                self._publisher.settled(conversation, refused)
-                fresh = [one for one in fresh if one not in refused]
-                views = self._seen.views(key, conversation, anew=True)
-                sessions = self._cut(key, conversation)
+        sessions, views, fresh, refused = self._bench.accept(key, conversation, fresh)
+        if refused:
+            self._publisher.settled(conversation, refused)
         self.outbox.count(Result.USED, "span", sum(one.before is None for one in fresh))
         self._publisher.left_out(conversation, fresh)
-        judged = self._judge(conversation, sessions)
+        judged = self._bench.judge(conversation, sessions)
         self._teller.tell(key, conversation, judged.contacts, judged.reached, self.watermark)
         if judged.raised:
             self.outbox.count(Result.NOTED, "expression_raised", judged.raised)
@@ -279,40 +264,11 @@ class JudgeStep:
         self._publisher.steps(conversation, fresh, views)
         self._dirty.add(key)
         idle = self.conversations.settle(key, conversation, sessions, judged.verdicts, views, self.watermark)
-        if idle:
-            self.outbox.count(Result.NOTED, "no_work", idle)
-        self._schedule(key, conversation, sessions, judged.next_due)
-
-    def _cut(self, key: bytes, conversation: Conversation, anew: bool = False) -> list[Session]:
-        views = self._seen.views(key, conversation, anew)
-        return cut(views, self.book, self.rules, self.conversations.packed(key))
-
-    def _judge(self, conversation: Conversation, sessions: Sequence[Session]) -> Judged:
-        outcomes = {
-            (newest.source, newest.event_id): (newest, held.vias())
-            for held in conversation.outcomes.values()
-            if (newest := held.newest()) is not None
-        }
-        return judge_conversation(
-            conversation.tenant, conversation.name, sessions, outcomes, self.rules, self.watermark,
-            elsewhere(conversation),
-        )  # fmt: skip
-
-    def _verdicts(self, key: bytes, conversation: Conversation) -> list[Verdict]:
-        """As it was judged last, if time alone changes nothing any more."""
-        return self._judge(conversation, self._cut(key, conversation)).verdicts
-
-    def _schedule(self, key: bytes, conversation: Conversation, sessions: Sequence[Session], next_due: int) -> None:
-        """The next moment to look again: a decision, what settles, or the end of retention, when all of it leaves."""
-        views = self._seen.views(key, conversation)
-        leaves = self.conversations.leaves_at(key, conversation, views) or conversation.due
-        leaves = leaves or self.watermark + self.rules.retention + self.rules.bucket
-        if self.watermark >= leaves:
+        self.outbox.count(Result.NOTED, "no_work", idle)
+        due = self._bench.due(key, conversation, sessions, judged.next_due)
+        if not due:
             self._leave(key)
-            return
-        settles = self.conversations.settles_next(sessions[len(conversation.packed) :], views)
-        due = min(moment for moment in (next_due, settles + 1 if settles >= self.watermark else 0, leaves) if moment)
-        if due != conversation.due:
+        elif due != conversation.due:
             conversation.due = due
             heapq.heappush(self._timers, (due, key))
 
@@ -336,9 +292,7 @@ class JudgeStep:
     # -- for gauges ----------------------------------------------------------------------------------------------------
 
     def open_sessions(self) -> int:
-        return sum(
-            counts.states.get("open", 0) for (cube, _, _), counts in self.fold.buckets.items() if cube == "system"
-        )
+        return self.fold.open_sessions()
 
 
 def _key(record: TraceSpans | TraceGone | Attached | Returns | Forget) -> bytes:
