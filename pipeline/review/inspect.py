@@ -46,7 +46,7 @@ NO_SPAN = "log_without_span"
 NO_SESSION = "no_session"
 TOGETHER = "; --together reads several files as one"
 ODD = {
-    SEVERAL_SUBJECTS: "one conversation id serves several users: if it is the same for all, name another conversation key",
+    SEVERAL_SUBJECTS: "one conversation id serves several users: if all have the same, name another conversation key",
     MISSING_PARENTS: "spans name parents that are not here: sampled out, never exported, or in another file",
     TRUNCATED: "a trace has more spans than are kept; those that start last do not count",
 }
