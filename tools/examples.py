@@ -29,7 +29,8 @@ BUILT = ROOT / "build" / "collector"  # as PARTS says
 COLLECTOR = BUILT / "otelcol-trueup"
 PARTS_BUILT = BUILT / "parts"
 BUILDER = "go.opentelemetry.io/collector/cmd/builder"
-NO_GO = "examples: there is no Go here to build the OpenTelemetry Collector with; rotel stands in for it"
+OLDEST_GO = (1, 21)  # from here on Go fetches the newer Go that a module asks for
+NO_GO = "examples: there is no Go 1.21 or newer here to build the OpenTelemetry Collector with; rotel stands in for it"
 
 
 def environment() -> int:
@@ -59,14 +60,14 @@ def collector() -> int:
     wanted = digest(PARTS)
     if COLLECTOR.exists() and PARTS_BUILT.exists() and PARTS_BUILT.read_text("ascii") == wanted:
         return 0
-    go = shutil.which("go")
+    go = suitable_go()
     if go is None:
         print(NO_GO, flush=True)
         return 0
     found = search(r"/otlpreceiver (v\S+)", PARTS.read_text("utf-8"))
     if found is None:
         raise Missing(f"{PARTS.relative_to(ROOT)} names no otlpreceiver, whose version is the builder's")
-    print(f"examples: building {COLLECTOR.relative_to(ROOT)} from Go modules (minutes the first time)", flush=True)
+    print(f"examples: building {COLLECTOR.name} from Go modules (minutes the first time)", flush=True)
     tools = BUILT / "bin"
     for command in (
         [go, "install", f"{BUILDER}@{found[1]}"],
@@ -79,6 +80,16 @@ def collector() -> int:
             return done.returncode
     PARTS_BUILT.write_text(wanted, "ascii")
     return 0
+
+
+def suitable_go() -> str | None:
+    """Go's path, if it is here and can build a Collector."""
+    go = shutil.which("go")
+    if go is None:
+        return None
+    said = subprocess.run([go, "version"], capture_output=True, text=True, check=False).stdout
+    found = search(r"go(\d+)\.(\d+)", said)
+    return go if found and (int(found[1]), int(found[2])) >= OLDEST_GO else None
 
 
 def test() -> int:

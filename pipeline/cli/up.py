@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 
 from pipeline.cli.common import Config, Contracts, DataDir, Debug, settings
 from pipeline.cli.demo import stopped_by_sigterm
@@ -32,7 +33,7 @@ def up(config: Config = None, contracts: Contracts = None, data_dir: DataDir = N
             print("starting", flush=True)
             machine.start()
             worker, gateway = f"127.0.0.1:{machine.ports.workers[0]}", f"127.0.0.1:{machine.ports.gateway}"
-            gap, grace = (f"{wait.total_seconds():.0f} s" for wait in (chosen.session_gap, chosen.closing_grace))
+            gap, grace = _short(chosen.session_gap), _short(chosen.closing_grace)
             print(f"page     http://{worker}  (also /api/sessions, /api/rates, /metrics)")
             print(f"agents   OTEL_EXPORTER_OTLP_ENDPOINT=http://{gateway} OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
             print(f"outcomes http://{gateway}/v1/outcomes")
@@ -44,3 +45,9 @@ def up(config: Config = None, contracts: Contracts = None, data_dir: DataDir = N
                     time.sleep(1.0)
             except KeyboardInterrupt:
                 print("stopping", flush=True)
+
+
+def _short(wait: timedelta) -> str:
+    """`30 min`, `90 s`."""
+    seconds = round(wait.total_seconds())
+    return f"{seconds // 60} min" if seconds and seconds % 60 == 0 else f"{seconds} s"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,10 @@ import yaml
 from pipeline.embedded.ports import free_port
 from tests.services.examples.conftest import ROOT, Start, Trueup
 from tests.simulation.test_live import Live
-from tools.examples import COLLECTOR
+from tools.examples import COLLECTOR, suitable_go
 
 DEPLOYED = ROOT / "deploy" / "collector" / "collector.yaml"
-BUILT = COLLECTOR.exists() or shutil.which("go") is not None
+BUILT = COLLECTOR.exists() or suitable_go() is not None
 """Where there is no Go to build the Collector with, rotel alone is tested, and `make test-examples` says so."""
 
 
