@@ -40,6 +40,7 @@ class Measure(StrEnum):
     TOOL_ARGUMENT_PRECISION = "tool_argument_precision"
     TOOL_ARGUMENT_RECALL = "tool_argument_recall"
     RELIABILITY = "reliability"
+    COST_USD = "cost_usd"
 
 
 LAYERS = (Measure.MEMORY, Measure.KNOWLEDGE, Measure.TOOL, Measure.PROMPT, Measure.SYSTEM)

@@ -28,6 +28,8 @@ WORK = frozenset({Kind.AGENT, Kind.TOOL, Kind.HANDOFF, Kind.INFERENCE, Kind.EMBE
 
 
 SPAN_ID_BYTES = 8
+DOLLAR = 1_000_000_000
+"""Costs are whole billionths of one, so that sums do not depend on the order of adding."""
 
 
 def is_told(span_id: bytes) -> bool:
@@ -117,6 +119,7 @@ class Span(msgspec.Struct, array_like=True, frozen=True):
         requested: a tool call that was asked for and not made: it waits for an approval.
         provider: who serves the model, lower case, without the kind of the service.
         wanted: tools that a model's answer asked for, where log records tell their names.
+        cost: of a model's call, in billionths of a dollar; 0 where it is not told.
     """
 
     tenant: str
@@ -148,6 +151,7 @@ class Span(msgspec.Struct, array_like=True, frozen=True):
     requested: bool = False
     provider: str = ""
     wanted: tuple[str, ...] = ()
+    cost: int = 0
 
     @property
     def is_work(self) -> bool:

@@ -235,3 +235,4 @@ class Verdict(msgspec.Struct, frozen=True):
     quality: Quality = Quality()
     failure: Failure | None = None
     trial: Trial | None = None
+    cost_usd: float | None = None

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pipeline.core.judging.calls import attempts_by_call
-from pipeline.core.judging.facts import calls_once, first_named, usage_of
+from pipeline.core.judging.facts import calls_once, cost_of, first_named, usage_of
 from pipeline.core.judging.views import RunView, TraceView, runs_of, started_first
 from pipeline.review.grouping import Conversation
-from schemas.span import Control, Kind, Span
+from schemas.span import DOLLAR, Control, Kind, Span
 
 NOT_STEPS = frozenset(Kind) - {Kind.STEP}
 
@@ -38,6 +38,7 @@ class SessionSeen(msgspec.Struct, frozen=True, omit_defaults=True):
         handoffs: hand-offs that the spans show.
         waits_for_human: runs that were interrupted.
         tools_asked_for: by models, where log records tell their names.
+        cost_usd: of the model calls, where each tells it.
     """
 
     session_id: str | None
@@ -53,6 +54,7 @@ class SessionSeen(msgspec.Struct, frozen=True, omit_defaults=True):
     waits_for_human: int
     guardrail_checks: int
     tools_asked_for: list[str] = []
+    cost_usd: float | None = None
 
 
 def sessions_of(conversation: Conversation, session_gap: int) -> SessionSeen | None:
@@ -62,7 +64,9 @@ def sessions_of(conversation: Conversation, session_gap: int) -> SessionSeen | N
         return None
     traces = [trace for run in runs for trace in (*run.traces, *run.idle_traces)]
     spans = sorted((span for trace in traces for span in trace.spans), key=started_first)
-    model = [span for span in calls_once(traces) if span.kind is Kind.INFERENCE]
+    once = calls_once(traces)
+    model = [span for span in once if span.kind is Kind.INFERENCE]
+    cost = cost_of(once)
     return SessionSeen(
         session_id=conversation.conversation_id or None,
         user_id=next((span.said.subjects[0] for span in spans if span.said is not None and span.said.subjects), None),
@@ -71,11 +75,12 @@ def sessions_of(conversation: Conversation, session_gap: int) -> SessionSeen | N
         agent_trail=_trail(traces),
         handoffs=sum(span.kind is Kind.HANDOFF for trace in traces for span in trace.outermost_calls),
         tool_calls=_calls(traces),
-        tokens=TokensSeen(*usage_of(traces)),
+        tokens=TokensSeen(*usage_of(once)),
         model_calls=len(model),
         model_errors=sum(span.failed for span in model),
         waits_for_human=sum(_was_interrupted(run) for run in runs),
         guardrail_checks=sum(span.kind is Kind.GUARDRAIL for span in spans),
+        cost_usd=None if cost is None else cost / DOLLAR,
         tools_asked_for=list(dict.fromkeys(name for span in spans for name in span.wanted)),
     )
 

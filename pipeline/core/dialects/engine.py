@@ -126,7 +126,9 @@ class Reader:
                 slots[ASKED] = numbered(frozenset(names), table.numbered_calls)
         elif named is not None and not slots[subject]:
             slots[subject] = _name(fit, named, wired.name, scope)
-        agent, tool, call_id, target, model, response_id, finish, asked, sent, got, cached, tripped, provider = slots
+        agent, tool, call_id, target, model, response_id, finish, asked, sent, got, cached, tripped, provider, cost = (
+            slots
+        )
         if slots[subject]:
             label = f"{label} {slots[subject]}"
 
@@ -195,6 +197,8 @@ class Reader:
             group,
             requested,
             provider,
+            (),
+            cost,
         )
 
     def _text(self, raw: bytes) -> str:

@@ -42,6 +42,7 @@ LANGFUSE = spoken_with(
             Inside(_USAGE, ("input_cache_read",)),
             Inside(_USAGE, ("input_cached_tokens",)),
         ),
+        "cost": (Inside("langfuse.observation.cost_details", ("total",)),),
         "arguments": ("langfuse.observation.input",),
         "result": ("langfuse.observation.output",),
         "subject": ("langfuse.user.id",),

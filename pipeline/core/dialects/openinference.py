@@ -40,6 +40,7 @@ OPENINFERENCE = spoken_with(
         "input_tokens": ("llm.token_count.prompt",),
         "output_tokens": ("llm.token_count.completion",),
         "cached_tokens": ("llm.token_count.prompt_details.cache_read",),
+        "cost": ("llm.cost.total",),
         "arguments": ("input.value",),
         "result": ("output.value",),
         "named": {Kind.AGENT: r"(.*)", Kind.TOOL: r"(.*)"},

@@ -78,6 +78,7 @@ OTEL_GENAI = Dialect(
         "gen_ai.usage.details.cache_read_tokens",  # pydantic-ai 1
         Inside("langsmith.metadata.usage_metadata", ("input_token_details", "cache_read")),
     ),
+    cost=("operation.cost",),  # pydantic-ai
     arguments=("gen_ai.tool.call.arguments",),
     result=("gen_ai.tool.call.result",),
     subject=(

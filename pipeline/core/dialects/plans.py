@@ -10,13 +10,15 @@ from pipeline.core.dialects.content import Meaning, key_of, list_length, names_i
 from pipeline.core.dialects.messages import UNKNOWN, finish_reasons, tool_calls_asked
 from pipeline.core.dialects.table import Dialect, Inside, Keys, Marks
 from pipeline.core.dialects.vocabulary import WHOLE_PROVIDERS
-from pipeline.core.otlp.values import Memo, read_int, read_text, read_value, write_value
+from pipeline.core.otlp.values import Memo, read_cost, read_int, read_text, read_value, write_value
 from schemas.span import Kind
 
 MEMO = 20_000
 
-AGENT, TOOL, CALL_ID, TARGET, MODEL, RESPONSE_ID, FINISH, ASKED, INPUT, OUTPUT, CACHED, TRIPPED, PROVIDER = range(13)
-NOTHING: list[Any] = ["", "", "", "", "", "", (), UNKNOWN, 0, 0, 0, False, ""]
+AGENT, TOOL, CALL_ID, TARGET, MODEL, RESPONSE_ID, FINISH, ASKED, INPUT, OUTPUT, CACHED, TRIPPED, PROVIDER, COST = range(
+    14
+)
+NOTHING: list[Any] = ["", "", "", "", "", "", (), UNKNOWN, 0, 0, 0, False, "", 0]
 """What a span says where it says nothing, by slot."""
 
 SUBJECTS = {Kind.TOOL: TOOL, Kind.HANDOFF: TARGET, Kind.INFERENCE: MODEL, Kind.EMBEDDING: MODEL}
@@ -119,6 +121,7 @@ class Planner:
                 (table.input_tokens, INPUT, count),
                 (table.output_tokens, OUTPUT, count),
                 (table.cached_tokens, CACHED, count),
+                (table.cost, COST, read_cost),
                 (table.provider, PROVIDER, Memo[str](self._provider, MEMO).__getitem__),
             ]
         elif kind is Kind.TOOL:

@@ -53,6 +53,7 @@ class Dialect:
         written_calls: how the text of a part begins that is a tool call put into words.
         calls: JSON lists of the tool calls that the model asked for, of which only the length is read.
         numbered_calls: the same, flattened into attributes: a key with `{message}` and `{call}` for the numbers.
+        cost: of a model's call, in dollars.
         arguments, result: of a tool call; only whether they are there is read.
         not_agents: agent names that name no agent.
         handoff_tools: matches the whole name of a tool that hands over, case-insensitive; its groups name the target.
@@ -86,6 +87,7 @@ class Dialect:
     input_tokens: Keys = ()
     output_tokens: Keys = ()
     cached_tokens: Keys = ()
+    cost: Keys = ()
     arguments: tuple[str, ...] = ()
     result: tuple[str, ...] = ()
     subject: tuple[str, ...] = ()

@@ -131,13 +131,19 @@ def distinct_resources(spans: Iterable[Span]) -> list[Mapping[str, Value]]:
     return found
 
 
-def usage_of(traces: Iterable[TraceView]) -> tuple[int, int, int]:
-    """Input, output and cached input tokens, each call once (DESIGN.md section 4, Usage)."""
+def usage_of(calls: Iterable[Span]) -> tuple[int, int, int]:
+    """Input, output and cached input tokens of `calls_once` (DESIGN.md section 4, Usage)."""
     total = [0, 0, 0]
-    for span in calls_once(traces):
+    for span in calls:
         for index in range(3):
             total[index] += span.tokens[index]
     return total[0], total[1], total[2]
+
+
+def cost_of(calls: Iterable[Span]) -> int | None:
+    """Billionths of a dollar of `calls_once`; None unless each of them that used tokens tells its cost."""
+    costs = [span.cost for span in calls if any(span.tokens)]
+    return sum(costs) if costs and all(costs) else None
 
 
 def calls_once(traces: Iterable[TraceView]) -> list[Span]:

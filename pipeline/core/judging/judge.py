@@ -18,6 +18,7 @@ from pipeline.core.judging.summary import Summary
 from pipeline.core.timeline import TimeRules
 from schemas.contact import Contact
 from schemas.outcome import HANDOFFS, Outcome, OutcomeKind
+from schemas.span import DOLLAR
 from schemas.verdict import Completion, Status, Verdict
 
 UNATTRIBUTED = "trace:"
@@ -245,6 +246,7 @@ def _verdict(
         errors=case.values["session"]["errors"],
         retries=case.values["session"]["retries"],
         tokens=summary.tokens,
+        cost_usd=None if summary.cost is None else summary.cost / DOLLAR,
         agents=tuple(case.values["session"]["agents"]),
         tools=tuple(case.values["session"]["tools"]),
         models=tuple(case.values["session"]["models"]),

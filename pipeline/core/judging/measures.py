@@ -35,6 +35,7 @@ def _values(verdict: Verdict) -> Iterator[tuple[Measure, float | None]]:
     yield Measure.TURNS, verdict.turns
     yield Measure.TOOL_CALLS, verdict.tool_calls
     yield Measure.RETRIES, verdict.retries
+    yield Measure.COST_USD, verdict.cost_usd
     if trial is not None:
         yield Measure.TOOL_NAME_PRECISION, trial.name_precision
         yield Measure.TOOL_NAME_RECALL, trial.name_recall

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.core.judging.boundaries import Session
 from pipeline.core.judging.breaks import breaks_of
 from pipeline.core.judging.calls import handoffs_to_people, tool_calls
-from pipeline.core.judging.facts import distinct_resources, usage_of, variables
+from pipeline.core.judging.facts import calls_once, cost_of, distinct_resources, usage_of, variables
 from pipeline.core.judging.oddities import flags_of
 from pipeline.core.judging.summary import LastRun, Summary
 from pipeline.core.judging.trials import trial_of
@@ -24,6 +24,7 @@ def _summarise(session: Session) -> Summary:
     said = [span.said for span in spans if span.said is not None]
     calls = tool_calls(traces, contract)
     subjects = frozenset(who for one in said for who in one.subjects)
+    model_calls = calls_once(traces)
     return Summary(
         start=session.start,
         end=session.end,
@@ -43,11 +44,12 @@ def _summarise(session: Session) -> Summary:
         calls=len(calls),
         calls_ok=sum(one.ok for one in calls),
         handoffs=tuple(one.state for one in handoffs_to_people(traces, contract)),
-        tokens=usage_of(traces),
+        tokens=usage_of(model_calls),
         subjects=tuple(sorted(subjects)),
         issues=tuple(sorted({issue for one in said for issue in one.issues})),
         keys=tuple(sorted({(name, value) for one in said for name, values in one.keys.items() for value in values})),
         flags=flags_of(traces, subjects),
         breaks=breaks_of(traces, calls, last),
         trial=trial_of(spans, contract, calls),
+        cost=cost_of(model_calls),
     )

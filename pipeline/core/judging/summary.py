@@ -51,6 +51,7 @@ class Summary(msgspec.Struct, array_like=True, frozen=True):
         keys: correlation keys that its spans state.
         breaks: what went wrong and stayed so, by time.
         trial: the scenario that it plays.
+        cost: of its model calls, in billionths of a dollar; None where it is not told of all.
     """
 
     start: int
@@ -72,3 +73,4 @@ class Summary(msgspec.Struct, array_like=True, frozen=True):
     flags: tuple[str, ...]
     breaks: tuple[Break, ...] = ()
     trial: Trial | None = None
+    cost: int | None = None

@@ -49,6 +49,7 @@ def _completed(span: Span, told: Sequence[Span]) -> Span:
         finish=span.finish or finish,
         asked=span.asked if span.asked >= 0 else max(one.asked for one in told),
         tokens=next((one.tokens for one in (span, *told) if one.tokens != UNTOLD), UNTOLD),
+        cost=next((one.cost for one in (span, *told) if one.cost), 0),
         wanted=tuple(dict.fromkeys(name for one in told for name in one.wanted)),
     )
 

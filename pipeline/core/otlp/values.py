@@ -13,13 +13,14 @@ from typing import Any, Generic, TypeVar
 import rfc8785
 
 from pipeline.core.otlp.wire import DecodeError, LooseAny
-from schemas.span import Scalar, Value
+from schemas.span import DOLLAR, Scalar, Value
 
 T = TypeVar("T")
 
 SAFE_INTEGER = 2**53 - 1
 MEMO_BYTES = 4096
 MAX_DEPTH = 30  # levels of arrays and maps: what protobuf's own limit of 100 messages leaves room for
+MAX_DOLLARS = 1_000_000  # of one call
 INT64 = range(-(2**63), 2**63)
 
 
@@ -69,6 +70,14 @@ def read_int(raw: bytes) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         return 0
     return value if 0 < value in INT64 else 0
+
+
+def read_cost(raw: bytes) -> int:
+    """Dollars in billionths; zero where they are no positive number."""
+    value = read_python(raw)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_DOLLARS:
+        return 0
+    return round(value * DOLLAR)
 
 
 def read_python(raw: bytes) -> Any:

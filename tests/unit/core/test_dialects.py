@@ -191,6 +191,25 @@ def test_tokens_are_those_of_model_spans_with_the_cached_part(attributes: dict[s
     assert span(attributes).tokens == tokens
 
 
+@pytest.mark.parametrize(
+    ("attributes", "cost"),
+    [
+        ({"openinference.span.kind": "LLM", "llm.cost.total": 0.0125}, 12_500_000),
+        ({"langfuse.observation.type": "generation", "langfuse.observation.cost_details": '{"input":1,"total":2.5}'},
+         2_500_000_000),
+        ({"langfuse.observation.type": "generation", "langfuse.observation.cost_details": '{"total":0}'}, 0),
+        ({"gen_ai.operation.name": "chat", "operation.cost": 0.000000001}, 1),
+        ({"gen_ai.operation.name": "chat", "operation.cost": -1.0}, 0),
+        ({"gen_ai.operation.name": "chat", "operation.cost": "much"}, 0),
+        ({"gen_ai.operation.name": "chat", "operation.cost": 1e300}, 0),
+        ({"gen_ai.operation.name": "invoke_agent", "operation.cost": 0.5}, 0),
+        ({"openinference.span.kind": "AGENT", "llm.cost.total": 0.0125}, 0),
+    ],
+)  # fmt: skip
+def test_the_cost_is_that_of_model_spans_where_it_is_told(attributes: dict[str, Any], cost: int):
+    assert span(attributes).cost == cost
+
+
 CALL = "llm.output_messages.{}.message.tool_calls.{}.tool_call.function.name"
 OLD_CALL = "gen_ai.completion.0.tool_calls.{}.name"
 GENERATION: dict[str, Any] = {"generations": [[{"message": {"kwargs": {"tool_calls": [{}, {}]}}}]]}

@@ -168,6 +168,12 @@ def test_one_that_comes_again_when_all_is_settled_is_a_duplicate():
     assert verdicts(runner) == before
 
 
+def test_what_a_session_cost_is_told_with_its_verdict():
+    request = json_span({**MODEL, "operation.cost": 0.25, "gen_ai.usage.input_tokens": 7})
+    [found] = verdicts(run([(Topic.OTLP_SPANS, json_request(request))], until=T + DAY))
+    assert found["cost_usd"] == 0.25
+
+
 def test_a_step_of_the_store_is_told_anew_when_a_log_record_completes_it():
     details = {"gen_ai.usage.input_tokens": 70, "gen_ai.usage.output_tokens": 12}
     record = {

@@ -107,6 +107,15 @@ def test_a_key_that_may_hold_the_missing_id_is_named():
     assert configured.lost == []
 
 
+def test_a_session_costs_what_its_model_calls_cost_if_all_say_it():
+    used = {"session__id": "c", "gen_ai__usage__input_tokens": 7}
+    priced = span(1, "chat", operation__cost=0.25, gen_ai__response__id="r", **used)
+    again = span(2, "chat", operation__cost=0.25, gen_ai__response__id="r", **used)
+    other = span(3, "chat", operation__cost=0.5, **used)
+    assert [one.cost_usd for one in seen(priced, again, other).sessions] == [0.75]
+    assert [one.cost_usd for one in seen(priced, span(3, "chat", **used)).sessions] == [None]
+
+
 def test_aliases_are_heeded():
     found = seen(span(1, "invoke_agent", acme__agent="triage", session__id="c"), aliases={"agent": ("acme.agent",)})
     assert found.sessions[0].agents == ["triage"]
