@@ -56,7 +56,7 @@ BY_MEASURE = ("measure", "window", "cube")
 MEAN = Metric(
     "trueup_mean",
     Type.GAUGE,
-    "Mean over the eligible sessions that have the measure: 0 to 10, 0 to 1, a count or dollars, as docs/contracts.md says.",
+    "Mean over the eligible sessions that have it: 0 to 10, 0 to 1, a count or dollars, as docs/contracts.md says.",
     BY_MEASURE,
     dimensions=True,
 )
