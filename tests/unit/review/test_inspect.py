@@ -108,7 +108,7 @@ def test_a_key_that_may_hold_the_missing_id_is_named():
 
 
 def test_a_session_costs_what_its_model_calls_cost_if_all_say_it():
-    used = {"session__id": "c", "gen_ai__usage__input_tokens": 7}
+    used: dict[str, Any] = {"session__id": "c", "gen_ai__usage__input_tokens": 7}
     priced = span(1, "chat", operation__cost=0.25, gen_ai__response__id="r", **used)
     again = span(2, "chat", operation__cost=0.25, gen_ai__response__id="r", **used)
     other = span(3, "chat", operation__cost=0.5, **used)
