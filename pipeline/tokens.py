@@ -3,7 +3,7 @@
     [[token]]
     name = "shop agents"                 # for messages; never the token itself
     sha256 = "9f86d081884c7d65..."       # of the token; or `token = "..."` in plain, 16 characters or more
-    scopes = ["spans", "outcomes"]       # of: spans, outcomes, read
+    scopes = ["spans", "outcomes"]       # of: spans, outcomes, read, forget
     tenant = "acme"                      # "*": senders name their tenants, readers see all
     sources = ["billing"]                # the outcome sources that it may speak for; needed for `outcomes`
 
@@ -33,6 +33,7 @@ class Scope(StrEnum):
     SPANS = "spans"
     OUTCOMES = "outcomes"
     READ = "read"
+    FORGET = "forget"
 
 
 class BadTokens(TrueupError):

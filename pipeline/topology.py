@@ -23,7 +23,7 @@ from pipeline.core.measuring.step import MeasureStep
 from pipeline.core.resolving.step import ResolveStep
 from pipeline.core.timeline import Source, TimeRules
 from schemas.contact import Contacts, Reached, Returns
-from schemas.erasing import Forget, Forgotten, Unaddressed
+from schemas.erasing import Forget, Forgotten, Unaddressed, Unasked
 from schemas.outcome import Addressed, Attached, OutcomeArrival
 from schemas.segment import Partial, PartialReset
 from schemas.span import Answer, Asked, SpanArrival, Stated, TraceGone, TraceSpans
@@ -108,7 +108,7 @@ STAGES: tuple[StageSpec, ...] = (
         source=Topic.SPANS,
         snap=Topic.RESOLVE_SNAP,
         targets=(Topic.SESSION_EVENTS, Topic.CORRELATIONS),
-        record=SpanArrival | Asked | Answer | Forgotten,
+        record=SpanArrival | Asked | Answer | Forgotten | Unasked,
         sources=lambda counts: [*_spans(counts), *_logs(counts)],
         make=_resolve,
     ),

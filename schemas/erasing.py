@@ -46,6 +46,13 @@ class Forgotten(msgspec.Struct, array_like=True, frozen=True, tag="f"):
     alias: str
 
 
+class Unasked(msgspec.Struct, array_like=True, frozen=True, tag="n"):
+    """`trueup.spans`, to every partition: the trace is erased; whatever it asked is asked no longer."""
+
+    tenant: str
+    trace_id: bytes
+
+
 class Unaddressed(msgspec.Struct, array_like=True, frozen=True, tag="u"):
     """`trueup.correlations`, from a key to an outcome's identity: whom it reached by this key is erased."""
 

@@ -16,6 +16,7 @@ from pipeline.cli.common import debugging
 from pipeline.cli.contracts import app as contracts
 from pipeline.cli.demo import demo
 from pipeline.cli.explain import explain
+from pipeline.cli.forget import forget
 from pipeline.cli.gateway import gateway
 from pipeline.cli.inspect import inspect
 from pipeline.cli.migrate import migrate
@@ -43,6 +44,7 @@ app.command("sink")(sink)
 app.command("migrate")(migrate)
 app.command("explain")(explain)
 app.command("inspect")(inspect)
+app.command("forget")(forget)
 app.add_typer(contracts, name="contracts")
 
 

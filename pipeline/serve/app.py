@@ -11,6 +11,7 @@ from pipeline.core.contracts.book import ContractBook
 from pipeline.core.timeline import TimeRules, to_text
 from pipeline.serve import page
 from pipeline.serve.api import Api, Explain, Rates, Reader, errors_as_json
+from pipeline.serve.forgetting import Forgets, Forgetting
 from pipeline.serve.guard import guard
 from pipeline.sinks.prometheus import Exporter, Readings
 from pipeline.tokens import Tokens
@@ -29,8 +30,9 @@ def application(
     explain: Explain,
     not_ready: NotReady,
     tokens: Tokens | None = None,
+    forgets: Forgets | None = None,
 ) -> web.Application:
-    """The routes; with `tokens`, the API asks for one."""
+    """The routes; with `tokens`, the API asks for one. Without `forgets` nothing can be erased here."""
 
     async def metrics(request: web.Request) -> web.Response:
         body, content_type = exporter.scrape(request.headers.get("Accept", ""))
@@ -49,6 +51,8 @@ def application(
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     app.router.add_routes(Api(rates, store, rules, book, explain, lambda: health(readings, not_ready)).routes())
+    if forgets is not None:
+        app.router.add_routes(Forgetting(forgets).routes())
     return app
 
 

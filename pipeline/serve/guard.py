@@ -1,4 +1,4 @@
-"""Who may read: with tokens, the API needs one with the scope `read`; metrics, health and the page itself stay open.
+"""Who may read: with tokens, the API needs one with the scope `read`, and `forget` to erase; the rest stays open.
 
 The rule this file keeps: the token of one tenant shows no session of another. Rates are those of the whole pipeline,
 and every reader may see them; any other page is for such tokens only if it names their tenant.
@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from pipeline.serve.forgetting import PATH as FORGET
+from pipeline.serve.forgetting import TENANT_OF_TOKEN
 from pipeline.tokens import NotAdmitted, Scope, Tokens
 
 API = "/api/"
@@ -27,7 +29,11 @@ def guard(tokens: Tokens) -> Middleware:
         if not request.path.startswith(API):
             return await handler(request)
         try:
-            tenant = tokens.admit(request.headers.get("Authorization", ""), Scope.READ).tenant
+            erases = request.path.startswith(FORGET)
+            scope = Scope.FORGET if erases else Scope.READ
+            tenant = request[TENANT_OF_TOKEN] = tokens.admit(request.headers.get("Authorization", ""), scope).tenant
+            if erases:  # the body says whose
+                return await handler(request)
             asked = request.match_info.get("tenant", request.query.get("tenant"))
             if tenant is not None and request.path not in OF_ALL_TENANTS and asked != tenant:
                 raise NotAdmitted(403, f"the token may read sessions of the tenant {tenant} alone")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 from pipeline.core.contracts.book import ContractBook
@@ -26,6 +27,7 @@ from pipeline.runners.contract_log import ContractLog
 from pipeline.runners.faust_runner import FaustRunner
 from pipeline.runners.follower import SnapFollower
 from pipeline.runners.ingest_runner import IngestRunner
+from pipeline.runners.kafka_log import KafkaLog
 from pipeline.runners.sink_runner import SinkRunner
 from pipeline.runners.topics_admin import ensure_topics
 from pipeline.serve.app import application as pages
@@ -37,6 +39,7 @@ from pipeline.tokens import Tokens
 from pipeline.tokens import load as load_tokens
 from pipeline.topology import STAGES, Setup, contracts_changed, spec_of
 from pipeline.worker.contracts import Contracts
+from pipeline.worker.forgetting import Orders
 from pipeline.worker.parts import EVERYTHING, Part, ProcessOptions
 from pipeline.worker.readings import NoStore, ProcessReadings
 from schemas.topics import Stage
@@ -196,11 +199,20 @@ class Process:
         watching = asyncio.create_task(self._watch_outcomes(exporter), name="outcome delays")
         self._stops.append(lambda: _cancelled(watching))
         app = pages(
-            exporter, readings, readings, store, options.rules, self._book, explain, self._why_not_ready, self._tokens
-        )
+            exporter, readings, readings, store, options.rules, self._book, explain, self._why_not_ready, self._tokens,
+            self._orders(),
+        )  # fmt: skip
         runner, self.api_port = await serve(app, options.host, options.api_port)
         self._stops.append(runner.cleanup)
         log.info("listening", for_="pages, metrics and API", host=options.host, port=self.api_port)
+
+    def _orders(self) -> Orders | None:
+        """What takes erasure orders; a process without stages, store or subject key takes none."""
+        options, runner = self.options, self.options.runner
+        if Part.STAGES not in options.parts or self._store is None or not options.subject_key:
+            return None
+        open_log = partial(KafkaLog, runner.brokers, runner.dev_broker)
+        return Orders(open_log, self._store, runner.partitions, options.subject_key)
 
     async def _watch_outcomes(self, exporter: Exporter) -> None:
         """How long outcomes took from their Kafka record to the gauges of this worker."""

@@ -165,5 +165,5 @@ def test_what_is_remembered_of_it_goes_when_it_is_too_old_to_come_again(world: W
 
 def test_the_search_finds_names() -> None:
     world = marked(World(tuple(trace(1, T0)), (), 0))
-    pipeline = Pipeline(1).run([Batch(list(world.spans), 0)])
+    pipeline = Pipeline(1).run([Batch(tuple(world.spans), 0)])
     assert set(holders(pipeline, names_of(world)[0])) >= {"resolve", "judge"}

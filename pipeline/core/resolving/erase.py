@@ -24,16 +24,23 @@ from pipeline.core.erasing import (
 )
 from pipeline.core.resolving.asking import Asking
 from pipeline.core.resolving.state import TraceState
-from schemas.erasing import Forgotten
+from schemas.erasing import Forgotten, Unasked
 from schemas.span import Answer, Asked, SpanArrival, Stated
 from schemas.topics import Stage, Topic, partition_of
+
+QUESTION = b"q"
+
+
+def question_key(tenant: str, response_id: str) -> bytes:
+    """Of the state of a question for a response id."""
+    return QUESTION + tenant.encode() + b"\0" + response_id.encode()
 
 
 class TraceEraser:
     """Erases from one partition's traces, and remembers what.
 
     Args:
-        traces: the step's, by state key.
+        traces, asked_at: the step's, by state key.
     """
 
     def __init__(
@@ -44,18 +51,50 @@ class TraceEraser:
         versions: Versions,
         asking: Asking,
         traces: MutableMapping[bytes, TraceState],
+        asked_at: MutableMapping[bytes, int],
     ) -> None:
         self.tombstones = Tombstones()
         self._partition, self._partitions, self._outbox, self._versions = partition, partitions, outbox, versions
-        self._asking, self._traces = asking, traces
+        self._asking, self._traces, self._asked_at = asking, traces, asked_at
+        self._orders: list[Forgotten | Unasked] = []
 
-    def forget(self, orders: Sequence[Forgotten]) -> set[bytes]:
-        """Every trace of these conversations, in one look at all traces. Returns: the state keys that are gone."""
+    def order(self, order: Forgotten | Unasked) -> None:
+        """Refuse what comes from now on; `forget` erases what is there."""
+        if isinstance(order, Forgotten):
+            self.tombstones.add(order.digest, Tombstone(order.until))
+        self._orders.append(order)
+
+    def forget(self, gone: set[bytes], changed: set[bytes]) -> None:
+        """Erase what was ordered, in one look at all that is kept; state keys that are gone or changed are noted."""
+        if not self._orders:
+            return
+        orders, self._orders = self._orders, []
+        if conversations := [one for one in orders if isinstance(one, Forgotten)]:
+            gone |= self._erase_traces(conversations)
+        if traces := {(one.tenant, one.trace_id) for one in orders if isinstance(one, Unasked)}:
+            self._drop_askers(traces, gone, changed)
+
+    def _drop_askers(self, erased: set[tuple[str, bytes]], gone: set[bytes], changed: set[bytes]) -> None:
+        for (tenant, response_id), askers in list(self._asking.questions.items()):
+            left = [one for one in askers if (tenant, one) not in erased]
+            if len(left) == len(askers):
+                continue
+            key = question_key(tenant, response_id)
+            self._asking.questions[tenant, response_id] = left
+            if left:
+                changed.add(key)
+            else:
+                del self._asking.questions[tenant, response_id], self._asked_at[key]
+                gone.add(key)
+        for key, trace in self._traces.items():
+            if any((trace.tenant, asker) in erased for asker, _ in trace.askers):
+                trace.askers = [one for one in trace.askers if (trace.tenant, one[0]) not in erased]
+                changed.add(key)
+
+    def _erase_traces(self, orders: Sequence[Forgotten]) -> set[bytes]:
         erased: set[bytes] = set()
         wanted = {one.digest: one for one in orders}
         found = dict.fromkeys(wanted, 0)
-        for one in orders:
-            self.tombstones.add(one.digest, Tombstone(one.until))
         tenants = {one.tenant for one in orders}
         known: dict[tuple[str, str], bytes] = {}
         for key, trace in list(self._traces.items()):
@@ -88,12 +127,14 @@ class TraceEraser:
             self._asking.done(record.tenant, record.trace_id, about=trace_id)
         return True
 
-    def refuses_response(self, asked: Asked) -> None:
-        """Tell one who asks for a response id, if it is that of something erased."""
+    def refuses_question(self, asked: Asked) -> bool:
+        """Whether it asks for a response id of something erased; then it is answered."""
         held = self.tombstones.find(RESPONSE, asked.tenant, asked.response_id)
         if held is not None:
             target = digest_of(asked.response_id)  # as good as the id of a trace
             self._answer(asked.tenant, asked.trace_id, target, asked.response_id, held.until)
+            self._asking.done(asked.tenant, asked.trace_id, response_id=asked.response_id)
+        return held is not None
 
     def takes(self, key: bytes, trace: TraceState, target: str) -> bool:
         """Whether `target`, the conversation it belongs to now, is erased; then the trace has gone there."""
@@ -119,6 +160,8 @@ class TraceEraser:
         self.tombstones.add(digest_of(TRACE, tenant, trace_id), Tombstone(until))
         for response_id in trace.responses():
             self.tombstones.add(digest_of(RESPONSE, tenant, response_id), Tombstone(until))
+        for target in range(self._partitions):
+            self._outbox.send(Topic.SPANS, target, Unasked(tenant, trace_id))
         self._asking.forget(key, trace)
         self._outbox.count(Result.NOTED, REASON)
         del self._traces[key]

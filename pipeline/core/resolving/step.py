@@ -19,18 +19,18 @@ import msgspec
 
 from pipeline.core.effects import Changed, Outbox, Result, Versions
 from pipeline.core.resolving.asking import Asking
-from pipeline.core.resolving.erase import TraceEraser
+from pipeline.core.resolving.erase import QUESTION, TraceEraser, question_key
 from pipeline.core.resolving.leads import Way
 from pipeline.core.resolving.membership import Membership
 from pipeline.core.resolving.state import TraceState, better, head_of
 from pipeline.core.timeline import TimeRules
-from schemas.erasing import Forgotten
+from schemas.erasing import Forgotten, Unasked
 from schemas.span import Answer, Asked, SpanArrival, is_told
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_trace = msgspec.msgpack.Decoder(TraceState).decode
 _decode_question = msgspec.msgpack.Decoder(tuple[str, str, list[bytes], int]).decode
-TRACE, QUESTION = b"t", b"q"
+TRACE = b"t"
 NEVER = 2**63 - 1
 
 
@@ -56,7 +56,9 @@ class ResolveStep:
         self._dirty: set[bytes] = set()
         self._gone: set[bytes] = set()
         self._resent: set[bytes] | None = None
-        self._eraser = TraceEraser(partition, partitions, self.outbox, self.versions, self._asking, self.traces)
+        self._eraser = TraceEraser(
+            partition, partitions, self.outbox, self.versions, self._asking, self.traces, self._asked_at
+        )
 
     # -- restoring -----------------------------------------------------------------------------------------------------
 
@@ -84,13 +86,12 @@ class ResolveStep:
 
     # -- input ---------------------------------------------------------------------------------------------------------
 
-    def apply(self, records: Sequence[SpanArrival | Asked | Answer | Forgotten]) -> None:
+    def apply(self, records: Sequence[SpanArrival | Asked | Answer | Forgotten | Unasked]) -> None:
         fresh: dict[bytes, list[bytes]] = {}
         oldest = self.watermark - self.rules.retention
-        orders: list[Forgotten] = []
         for record in records:
-            if isinstance(record, Forgotten):
-                orders.append(record)
+            if isinstance(record, Forgotten | Unasked):
+                self._eraser.order(record)
                 continue
             if isinstance(record, Asked) and record.response_id:
                 self._take_question(record)
@@ -117,8 +118,7 @@ class ResolveStep:
             else:
                 self._asking.hear(trace, record)
                 fresh.setdefault(key, [])
-        if orders:
-            self._gone |= self._eraser.forget(orders)
+        self._eraser.forget(self._gone, self._dirty)
         for key, span_ids in fresh.items():
             trace = self.traces.get(key)
             if trace is None:
@@ -129,8 +129,9 @@ class ResolveStep:
             self._dirty.add(key)
 
     def _take_question(self, asked: Asked) -> None:
-        self._eraser.refuses_response(asked)
-        key = QUESTION + asked.tenant.encode() + b"\0" + asked.response_id.encode()
+        if self._eraser.refuses_question(asked):
+            return
+        key = question_key(asked.tenant, asked.response_id)
         having = self._asking.who_has.get((asked.tenant, asked.response_id), ())
         self._asking.answer_shared(asked, [self.traces[one] for one in sorted(having)])
         self._dirty.update(having)
@@ -237,8 +238,9 @@ class ResolveStep:
             due, key = heapq.heappop(self._timers)
             if key[:1] == QUESTION:
                 tenant, _, response_id = key[1:].decode().partition("\0")
-                del self._asking.questions[tenant, response_id], self._asked_at[key]
-                self._gone.add(key)
+                if self._asked_at.get(key, due) == due - self.rules.retention:
+                    del self._asking.questions[tenant, response_id], self._asked_at[key]
+                    self._gone.add(key)
                 continue
             if self._armed.get(key) != due:
                 continue
