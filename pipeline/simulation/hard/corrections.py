@@ -63,6 +63,17 @@ def other_sort_of_address(scene: Scene) -> None:
     scene.session(scene.name("b"), [second], ORDER, complete=True, verified=False, answer=False)
 
 
+def other_kind(scene: Scene) -> None:
+    """What was booked as the customer's answer was an opinion, and what was an opinion was a hand-over."""
+    one = _order(scene)
+    to = {"session_id": scene.name()}
+    hours = _orders_of_arrival(scene, 2)
+    score = {"score": 2, "scale": 5}
+    scene.say("resolution", "survey", one.end_ns + HOUR_NS, to, NO, score, renamed={2: "feedback"}, arrive_h=hours)
+    scene.say("feedback", "desk", one.end_ns + HOUR_NS, to, score, ACCEPTED, renamed={2: "escalation"}, arrive_h=hours)
+    scene.session(scene.name(), [one], ORDER, complete=True, verified=False, escalated=True)
+
+
 def versions(scene: Scene) -> None:
     """Declined, settled, declined, settled: the highest version holds, whenever it arrives."""
     one = _order(scene, paid=False)
@@ -94,6 +105,15 @@ def retracted_proof(scene: Scene) -> None:
         "evidence", "billing", at_ns, by_key(scene.name("key-a")), SETTLED, None, arrive_h=_orders_of_arrival(scene, 2)
     )
     scene.session(scene.name(), [one], ORDER, complete=False, verified=False)
+
+
+def retracted_at_once(scene: Scene) -> None:
+    """Said and taken back under the same version, whichever is heard first: it is taken back."""
+    one = _order(scene)
+    hours = _orders_of_arrival(scene, 2)
+    to = {"trace_id": one.hex}
+    scene.say("escalation", "helpdesk", one.end_ns + HOUR_NS, to, ACCEPTED, None, numbers=(4, 4), arrive_h=hours)
+    scene.session(scene.name(), [one], ORDER, complete=True, verified=False)
 
 
 def revived(scene: Scene) -> None:
@@ -133,6 +153,13 @@ def refused(scene: Scene) -> None:
     one = scene.trace(scene.name(), 0, *SEARCHES, says=task(STATUS, claim=None))
     scene.say("refusal", "policy", one.end_ns + 5 * HOUR_NS, {"session_id": scene.name()}, {"reason": "policy"})
     scene.session(scene.name(), [one], STATUS, complete=True, claimed=False, eligible=False)
+
+
+def reopened_unclaimed(scene: Scene) -> None:
+    """The help desk reopens what the agent itself had called a failure: not resolved, and no claim is lost."""
+    one = scene.trace(scene.name(), 0, *SEARCHES, says=task(STATUS, claim="failed"))
+    scene.say("reopen", "helpdesk", one.end_ns + 20 * HOUR_NS, {"session_id": scene.name()}, TICKET)
+    scene.session(scene.name(), [one], STATUS, complete=True, claimed=False, reopened=True)
 
 
 def evaluated(scene: Scene) -> None:

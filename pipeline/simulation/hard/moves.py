@@ -26,6 +26,17 @@ def late_id(scene: Scene) -> None:
     scene.session(who, [one], ORDER, complete=True, verified=True, escalated=True, answer=True)
 
 
+def late_id_before_all(scene: Scene) -> None:
+    """The id comes late for a run before all others of its conversation: every ordinal moves up."""
+    who = scene.name()
+    one = scene.trace(who, 0, *SEARCHES, says=task(STATUS), root_late_h=scene.rng.uniform(7, 10))
+    two = scene.trace(who, 5 * 60, *SEARCHES, says=task(STATUS))
+    scene.say("resolution", "survey", two.end_ns + HOUR_NS, {"session_id": who, "ordinal": 2}, YES, arrive_h=(0.1,))
+    scene.say("resolution", "survey", two.end_ns + HOUR_NS, {"session_id": who, "ordinal": 1}, NO, arrive_h=(0.1,))
+    scene.session(who, [one], STATUS, complete=True, reopened=True, answer=False)
+    scene.session(who, [two], STATUS, complete=True, answer=True)
+
+
 def late_link(scene: Scene) -> None:
     """The run states no id, and its link to the run before comes late."""
     who, first, second = scene.name(), scene.name("first"), scene.name("second")
@@ -74,6 +85,27 @@ def shared_response(scene: Scene) -> None:
     proxy = scene.trace(None, 0.01, chat("tool_calls", shared), says=task(None, claim=None))
     scene.say("evidence", "billing", one.end_ns + HOUR_NS, {"trace_id": proxy.hex}, SETTLED)
     scene.session(who, [one, proxy], ORDER, complete=True, verified=False)
+
+
+def shared_by_nobody(scene: Scene) -> None:
+    """Two traces hold the same model answer, and neither has an id: both are the earlier one's."""
+    shared: dict[str, Value] = {"gen_ai.response.id": scene.name("resp")}
+    one = scene.trace(None, 0, chat("tool_calls", shared), tool("find_order"), answer(), says=task(STATUS))
+    proxy = scene.trace(
+        None, 0.005, chat("tool_calls", shared), says=task(None, claim=None), late_h=scene.rng.choice((0.0, 2.0))
+    )
+    scene.say("resolution", "survey", one.end_ns + HOUR_NS, {"trace_id": proxy.hex}, YES)
+    scene.session(one.alone, [one, proxy], STATUS, complete=True, answer=True)
+
+
+def two_links(scene: Scene) -> None:
+    """Of two runs that it links to, the one with an id of its own comes first, though it began later."""
+    who = scene.name()
+    other = scene.trace(None, 0, *SEARCHES, says=task(STATUS))
+    one = scene.trace(who, 10, *SEARCHES, says=task(STATUS, claim=None), late_h=scene.rng.choice((0.0, 4.0)))
+    two = scene.trace(None, 20, *SEARCHES, says=task(STATUS), links=[other.trace_id, one.trace_id])
+    scene.session(other.alone, [other], STATUS, complete=True)
+    scene.session(who, [one, two], STATUS, complete=True)
 
 
 def never_named(scene: Scene) -> None:

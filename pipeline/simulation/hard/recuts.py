@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeline.simulation.hard.acts import SEARCHES, answer, chat, tool
-from pipeline.simulation.hard.families import NO, ORDER, SETTLED, STATUS, YES, by_key, claims, task
+from pipeline.simulation.hard.families import MULTI, NO, ORDER, SETTLED, STATUS, YES, by_key, claims, task
 from pipeline.simulation.hard.scene import Scene
 from pipeline.simulation.plan import HOUR_NS, MINUTE_NS
 
@@ -72,3 +72,14 @@ def late_second_claim(scene: Scene) -> None:
     two = scene.trace(who, 3, chat(), tool("submit_order"), late, says=task(claim=None), id_on_all=True)
     scene.say("evidence", "billing", two.end_ns + HOUR_NS, by_key(key), SETTLED)
     scene.session(who, [one, two], ORDER, complete=True, claimed=False, verified=False)
+
+
+def late_claim_by_tool(scene: Scene) -> None:
+    """The tool whose call the contract takes for the claim comes late: a new question was a new session."""
+    who = scene.name()
+    commits = tool("commit_changes", call=scene.name("commit")).late(scene.rng.uniform(1, 8))
+    one = scene.trace(who, 0, chat(), tool("update_line"), chat(), commits, answer(), says=task(MULTI, claim=None))
+    two = scene.trace(who, 40, chat(), tool("load_order"), answer(), says=task(MULTI, done=False, claim=None))
+    scene.say("evidence", "orders", one.end_ns + HOUR_NS, {"trace_id": one.hex}, {"order_matches": True})
+    scene.session(who, [one], MULTI, complete=True, verified=True, reopened=True)
+    scene.session(who, [two], MULTI, complete=False, verified=False)

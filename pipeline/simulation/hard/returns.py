@@ -54,10 +54,19 @@ def elsewhere_by_key(scene: Scene) -> None:
 
 
 def elsewhere_assumed(scene: Scene) -> None:
-    """A claim that is only assumed is taken back as well; a refusal, which is an outcome, saves nothing of it."""
+    """A claim that is only assumed is taken back as well."""
     one = _asked(scene, "a", 0, issue="lost", claim=None)
     two = _asked(scene, "b", scene.rng.uniform(3, 45), issue="lost", claim=None)
     scene.session(scene.name("a"), [one], STATUS, complete=True, across=True)
+    scene.session(scene.name("b"), [two], STATUS, complete=True)
+
+
+def elsewhere_refused(scene: Scene) -> None:
+    """A refusal, told later, takes away the assumed claim, but not that the customer came back for it."""
+    one = _asked(scene, "a", 0, issue="lost", claim=None)
+    two = _asked(scene, "b", 10, issue="lost")
+    scene.say("refusal", "policy", one.end_ns + 20 * HOUR_NS, {"trace_id": one.hex}, {"reason": "policy"})
+    scene.session(scene.name("a"), [one], STATUS, complete=True, claimed=False, eligible=False, across=True)
     scene.session(scene.name("b"), [two], STATUS, complete=True)
 
 

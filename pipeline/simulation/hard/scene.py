@@ -128,13 +128,16 @@ class Scene:
         *versions: Mapping[str, object] | None,
         arrive_h: Sequence[float] = (),
         readdressed: Mapping[int, Mapping[str, object]] | None = None,
+        renamed: Mapping[int, str] | None = None,
+        numbers: Sequence[int] = (),
         tenant: str = TENANT,
     ) -> None:
         """One outcome event in all its versions; None retracts.
 
         Args:
             arrive_h: hours after the event at which each version arrives; else soon, one after the other.
-            readdressed: version -> another address than `to`.
+            readdressed, renamed: which version has another address than `to`, another kind than `kind`.
+            numbers: the versions' numbers; else 1, 2, 3.
         """
         at_ns -= at_ns % (SECOND_NS // 1000)  # events carry milliseconds
         event_id = f"{source}:{self.kind}-{self.rng.getrandbits(48):012x}"
@@ -147,7 +150,8 @@ class Scene:
             if data is None:
                 event["kind"] = "retract"
             else:
-                event |= {"kind": kind, **(readdressed or {}).get(version, to), "data": dict(data)}
+                event |= {"kind": (renamed or {}).get(version, kind), "data": dict(data)}
+                event |= (readdressed or {}).get(version, to)
             hours = arrive_h[version - 1] if arrive_h else 0.1 * version
             arrival_ns = min(at_ns, self.now_ns) + round((hours + self.rng.uniform(0, 0.02)) * HOUR_NS)
             self.written.timed.append(Timed(min(arrival_ns, self.now_ns), Report(arrival_ns, at_ns, event)))

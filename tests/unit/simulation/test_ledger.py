@@ -161,7 +161,7 @@ def test_test_sessions_count_nowhere_and_guarded_ones_only_with_their_calls_and_
 
 
 def test_nothing_here_imports_what_it_is_to_judge() -> None:
-    for path in Path(ledger.__file__).parent.glob("*.py"):
+    for path in Path(ledger.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []

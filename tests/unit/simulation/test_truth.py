@@ -11,16 +11,20 @@ import yaml
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
 
+from pipeline.demo.verdicts import Facts, differences, facts_of_verdict
 from pipeline.simulation.ledger import RATES, SYSTEM
 from pipeline.simulation.profiles import FAMILIES
 from pipeline.simulation.traffic import OutcomeBatch, SpanBatch, end_ns
-from pipeline.simulation.world import EPOCH, World, build
-from tests.oracle.model import HOUR, OContract, OCriterion, OOutcome, OSettings, OSpan
+from pipeline.simulation.world import EPOCH, World, build, build_hard
+from tests.oracle.model import HOUR, OContract, OCriterion, OOutcome, OSession, OSettings, OSpan
+from tests.oracle.model import World as Judged
 from tests.oracle.world import judge_world
 
 NOW = datetime(2026, 4, 8, 12, 0, tzinfo=UTC)
 FOLDER = Path(__file__).parents[3] / "contracts"
 KINDS = {"invoke_agent": "agent", "chat": "inference", "execute_tool": "tool", "guardrail_check": "guardrail"}
+TOO_LATE = ("settled-", "sealed-")
+"""Scenes of what arrives too late: of that the oracle, which is given sets, knows nothing."""
 
 
 def nanoseconds(moment: datetime) -> int:
@@ -53,10 +57,10 @@ def contract(path: Path) -> OContract:
     )
 
 
-def slim(span: ReadableSpan) -> OSpan:
+def slim(span: ReadableSpan, now: datetime) -> OSpan:
     """What the definitions need of a span that carries the GenAI convention and our own attributes."""
     stated: dict[str, Any] = dict(span.attributes or {})
-    kind = KINDS[stated["gen_ai.operation.name"]]
+    kind = KINDS.get(stated["gen_ai.operation.name"], "step")
     interrupted = stated.get("error.type") == "GraphInterrupt"
     tool = stated.get("gen_ai.tool.name")
     handing_off = tool is not None and tool.startswith("transfer_to_")
@@ -70,7 +74,10 @@ def slim(span: ReadableSpan) -> OSpan:
         parent_id=None if span.parent is None else f"{span.parent.span_id:016x}",
         name=span.name,
         kind="handoff" if handing_off else kind,
+        tenant=str(span.resource.attributes.get("trueup.tenant", "default")),
+        record_time=nanoseconds(now),
         conversation_ids=((0, stated["gen_ai.conversation.id"]),) if "gen_ai.conversation.id" in stated else (),
+        links=tuple(f"{link.context.trace_id:032x}" for link in span.links),
         response_id=stated.get("gen_ai.response.id"),
         agent=stated.get("gen_ai.agent.name"),
         tool=tool,
@@ -95,23 +102,53 @@ def slim(span: ReadableSpan) -> OSpan:
     )
 
 
-def outcome(event: dict[str, Any]) -> OOutcome:
+def outcome(event: dict[str, Any], now: datetime) -> OOutcome:
     moment = datetime.fromisoformat(event["event_time"])
-    return OOutcome(**{**event, "event_time": nanoseconds(moment)})
+    return OOutcome(**{**event, "event_time": nanoseconds(moment), "record_time": nanoseconds(now)})
 
 
-def judged(of: World) -> dict[tuple[str, str], tuple[int, int]]:
-    spans = [slim(span) for arrival in of.arrivals if isinstance(arrival, SpanBatch) for span in arrival.spans]
-    events = [outcome(event) for a in of.arrivals if isinstance(a, OutcomeBatch) for event in a.events]
+def judged(of: World) -> Judged:
+    spans = [slim(span, of.now) for arrival in of.arrivals if isinstance(arrival, SpanBatch) for span in arrival.spans]
+    events = [outcome(event, of.now) for a in of.arrivals if isinstance(a, OutcomeBatch) for event in a.events]
     contracts = [contract(path) for path in sorted(FOLDER.glob("*.yaml"))]
-    return judge_world(spans, events, contracts, OSettings(), nanoseconds(of.now)).rates
+    return judge_world(spans, events, contracts, OSettings(), nanoseconds(of.now))
+
+
+def facts(one: OSession) -> Facts:
+    return facts_of_verdict(
+        {
+            "family": one.family or "", "attributed": one.attributed, "invalid": one.invalid, "eligible": one.eligible,
+            "completion": one.completion, "claimed": one.claim.completed, "verified": one.verified,
+            "escalated": one.escalated, "handoff_attempted": one.handoff_attempted,
+            "terminal_reason": one.terminal_reason, "reopened": one.reopened, "follow_up": one.follow_up,
+            "confirmed": one.confirmed if one.answered else None, "resolved": one.eligible and one.resolved,
+            "tool_calls": len(one.tools_ok) + len(one.tools_failed), "tool_calls_ok": len(one.tools_ok),
+            "reopened_by": "",
+        }
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_definitions_applied_to_what_was_sent_give_the_planned_truth(seed: int) -> None:
     made = build(seed, 300, NOW)
-    rates = judged(made)
+    rates = judged(made).rates
 
     for family in (SYSTEM, *FAMILIES):
         for rate in RATES:
             assert rates.get((family, rate), (0, 0)) == made.truth[family, rate], (family, rate)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_scene_comes_to_what_it_says_by_the_definitions(seed: int) -> None:
+    made = build_hard(seed, 300, NOW)
+    found = judged(made)
+    elsewhere = {of for one in found.sessions for of in one.reopens if of[0] != one.conversation}
+    seen = {
+        one.key: {**facts(one), "reopened_elsewhere": (one.conversation, one.ordinal) in elsewhere}
+        for one in found.sessions
+        if not one.conversation.startswith(TOO_LATE)
+    }
+    truth = {where: account for where, account in made.verdicts.items() if not where[1].startswith(TOO_LATE)}
+
+    assert [str(one) for one in differences(truth, seen)] == []
+    assert len(truth) > 200
