@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from pipeline.review.explain_criteria import Criterion, Record, criterion
+from pipeline.review.explain_quality import cause, how_well
 from pipeline.review.wording import ENDS, after, answer, listed, moment, plural, span_time, value
 
 MOST_STEPS = 5
@@ -30,6 +31,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
     Args:
         heard: what systems and people outside the agent said, in order of time.
+        how_well: what was scored; no rate reads it.
     """
 
     session: str
@@ -39,6 +41,7 @@ class Explanation(msgspec.Struct, frozen=True):
     came_for: str
     claimed: str
     heard: list[str]
+    how_well: list[str]
     criteria: list[Criterion]
     revisions: list[Revision]
     look_at: list[str]
@@ -80,6 +83,7 @@ def _explain(story: Record, session: Record) -> Explanation:
         came_for=_came_for(verdict),
         claimed=_claimed(verdict, claimed_at),
         heard=[_heard(one, verdict["end"]) for one in story["outcomes"]],
+        how_well=how_well(session, story),
         criteria=criteria,
         revisions=[_revision(one) for one in session["revisions"]],
         look_at=list(_look_at(session, criteria, story)),
@@ -190,6 +194,7 @@ def _revision(one: Record) -> Revision:
 
 def _look_at(session: Record, criteria: Iterable[Criterion], story: Record) -> Iterator[str]:
     verdict: Record = session["verdict"]
+    yield from cause(verdict)
     for one in criteria:
         if one.status in ("failed", "error"):
             agent = f", owned by the agent {one.agent}" if one.agent else ""

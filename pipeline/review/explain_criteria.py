@@ -71,6 +71,9 @@ def _why(one: Record, asks: Record, verdict: Record) -> str:
             return f"The agent never reported {names}."
         case "unverified":
             return f"Nobody had said anything about {fields} {f'by {deadline}' if deadline else 'when it ended'}."
+        case "waiting" if one.get("raises"):
+            when = f"past {deadline}" if deadline else "at the end"
+            return f"Its expression raises an error on what is known now; it is decided {when}."
         case "waiting":
             return (
                 f"It waits for {fields} until {deadline}." if deadline else "It is decided when the session has ended."

@@ -33,6 +33,8 @@ def _lines(one: Explanation, as_of: str | None) -> Iterator[str]:
     yield from _part("What the customer came for", [one.came_for])
     yield from _part("What the agent claimed", [one.claimed])
     yield from _part("What was heard from outside", one.heard or ["Nothing yet."])
+    if one.how_well:
+        yield from _part("How well it was done", one.how_well)
     yield ""
     yield "Criteria"
     if not one.criteria:

@@ -290,6 +290,7 @@ async function session(tenant, conversation, ordinal) {
     el("h2", {}, "What the customer came for"), el("p", {}, told.came_for),
     el("h2", {}, "What the agent claimed"), el("p", {}, told.claimed),
     el("h2", {}, "What was heard from outside"), told.heard.length ? sentences(told.heard) : el("p", {}, "Nothing yet."),
+    told.how_well.length ? [el("h2", {}, "How well it was done"), sentences(told.how_well)] : "",
     el("h2", {}, "Criteria"), ordered.length ? criteria(ordered) : el("p", {}, "None: no contract judges it."),
     el("h2", {}, "What changed"), revisions(told), el("h2", {}, "Timeline"), timeline(one)]];
 }
