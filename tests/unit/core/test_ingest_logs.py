@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from schemas.outcome import OutcomeKind
@@ -279,3 +282,53 @@ def test_recorded_log_records_say_the_same_in_both_forms_and_keep_no_content(pat
     assert not as_protobuf.letters
     kept = b"".join(arrival.body for arrival in as_protobuf.arrivals)
     assert not any(word in kept for word in (b"A-1001", b"refund me", b"gateway refused"))
+
+
+RECORDED = [path.read_bytes() for path in sorted(GOLDEN.glob("*/logs.otlp.*"))]
+FIELDS = [
+    *("traceId", "spanId", "timeUnixNano", "observedTimeUnixNano", "eventName", "attributes", "body"),
+    *("severityNumber", "event_name"),
+]
+scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8)
+documents = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def balanced(found: Read) -> None:
+    assert found.total("dead_lettered") == len(found.letters)
+    assert found.counts["used", "log"] == len(found.outcomes) + sum(bool(span.parent_id) for span in found.spans)
+    for told in found.spans:
+        assert told.kind is Kind.TOLD
+        assert is_told(told.span_id)
+        assert 0 < told.start == told.end < 2**63
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(["flip", "cut", "insert"]), st.sampled_from([0, T]))
+def test_no_mutated_log_records_raise_and_all_are_accounted_for(seed: int, how: str, record_time: int):
+    chance = Random(seed)
+    value = bytearray(chance.choice(RECORDED))
+    for _ in range(chance.randint(1, 20)):
+        at = chance.randrange(len(value))
+        if how == "flip":
+            value[at] = chance.randrange(256)
+        elif how == "cut":
+            del value[at : at + chance.randint(1, 3)]
+        else:
+            value[at:at] = chance.randbytes(chance.randint(1, 3))
+    found = read_logs(bytes(value), record_time)
+    balanced(found)
+    assert found.total("received") > 0
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(st.sampled_from(FIELDS), documents), documents, st.sampled_from([0, T]))
+def test_no_log_record_in_json_raises_and_its_neighbour_counts(fields: dict[str, Any], value: Any, record_time: int):
+    odd = evaluation({"gen_ai.evaluation.label": value}) if isinstance(value, str) else choice(value)
+    found = read_logs(request({**odd, **fields}, choice(spanId="00000000000000bb")), record_time)
+    balanced(found)
+    assert found.counts["received", "log"] == 2
+    assert any(told.parent_id == bytes.fromhex("00000000000000bb") for told in found.spans)
