@@ -64,6 +64,25 @@ def test_rule_10_without_a_model_span_nothing_is_resumed() -> None:
     assert cut([*first, *second, model]) == [2]
 
 
+def test_rule_10_a_session_that_waits_again_and_again_lasts_for_days() -> None:
+    spans: list[OSpan] = []
+    for number in range(1, 15):
+        start = T0 + number * 6 * HOUR
+        asks = span(
+            number,
+            number * 100 + 3,
+            start,
+            start + 10 * SECOND,
+            "tool",
+            number * 100,
+            tool="ask_customer",
+            interrupted=True,
+        )
+        spans += [*order(number, start, finish="tool_calls"), asks]
+    (only,) = judged(spans)
+    assert (only.runs, only.turns, only.end - only.start) == (14, 1, 13 * 6 * HOUR + 10 * SECOND)
+
+
 # -- 11: after a claim -------------------------------------------------------------------------------------------------
 
 
