@@ -28,7 +28,7 @@ def end_of(world: World) -> int:
 
 @given(worlds(), seeds)
 @law
-def test_past_retention_no_state_is_left_and_the_counts_stay(world: World, seed: int) -> None:
+def test_rule_48_past_retention_no_state_is_left_and_the_counts_stay(world: World, seed: int) -> None:
     random = Random(seed)
     batches = delivery(world, random)
     STATISTICS.note("end of time", world, asked_oracle(world), batches)
@@ -50,7 +50,7 @@ def test_past_retention_no_state_is_left_and_the_counts_stay(world: World, seed:
 
 @given(worlds(), seeds)
 @law
-def test_a_settled_session_takes_no_span_and_still_hears_outcomes(world: World, seed: int) -> None:
+def test_rule_48_a_settled_session_takes_no_span_and_still_hears_outcomes(world: World, seed: int) -> None:
     random = Random(seed)
     settled = max(one.end for one in world.spans) + SETTLES + RULES.bucket + 1
     far = replace(world, watermark=max(settled, world.watermark))

@@ -54,7 +54,7 @@ def test_the_pipeline_comes_to_what_the_definitions_say(world: World, seed: int)
 
 @given(worlds(), seeds)
 @law
-def test_neither_the_order_of_arrival_nor_the_number_of_partitions_matters(world: World, seed: int) -> None:
+def test_rule_49_neither_the_order_of_arrival_nor_the_number_of_partitions_matters(world: World, seed: int) -> None:
     random = Random(seed)
     batches = delivery(world, random)
     STATISTICS.note("order", world, asked_oracle(world), batches)
@@ -81,7 +81,7 @@ def test_a_crash_anywhere_ends_in_the_same_numbers(world: World, seed: int) -> N
 
 @given(worlds(), seeds)
 @law
-def test_a_replay_changes_nothing_and_is_counted(world: World, seed: int) -> None:
+def test_rule_49_a_replay_changes_nothing_and_is_counted(world: World, seed: int) -> None:
     random = Random(seed)
     batches = delivery(world, random)
     STATISTICS.note("replay", world, asked_oracle(world), batches)

@@ -47,7 +47,7 @@ class Judge:
         return len(records.get((Topic.VERDICTS, 0), []))
 
 
-def test_a_span_joins_a_session_up_to_the_moment_it_settles() -> None:
+def test_rule_48_a_span_joins_a_session_up_to_the_moment_it_settles() -> None:
     judge = Judge()
     judge.apply(*trace(1, T0))
     judge.advance(SETTLED)
@@ -61,7 +61,7 @@ def test_a_span_joins_a_session_up_to_the_moment_it_settles() -> None:
     assert judge.counts[Result.USED, "span"] == 3
 
 
-def test_what_came_in_time_is_taken_though_event_time_went_on_before_it_was_judged() -> None:
+def test_rule_49_what_came_in_time_is_taken_though_event_time_went_on_before_it_was_judged() -> None:
     judge = Judge()
     judge.apply(*trace(1, T0))
     judge.advance(SETTLED + DAY)
@@ -69,7 +69,7 @@ def test_what_came_in_time_is_taken_though_event_time_went_on_before_it_was_judg
     assert judge.counts[Result.DEAD_LETTERED, "settled"] == 0
 
 
-def test_a_copy_that_comes_when_all_is_settled_leaves_the_one_before_it() -> None:
+def test_rule_48_a_copy_that_comes_when_all_is_settled_leaves_the_one_before_it() -> None:
     judge = Judge()
     spans = trace(1, T0)
     judge.apply(*spans)
@@ -106,7 +106,7 @@ def test_a_conversation_that_all_has_left_is_forgotten() -> None:
     assert not judge.step.conversations
 
 
-def test_what_a_conversation_counted_stays_when_it_is_forgotten() -> None:
+def test_rule_48_what_a_conversation_counted_stays_when_it_is_forgotten() -> None:
     judge = Judge()
     judge.apply(*trace(1, T0, family=("order",)))
     judge.advance(END + DAY)

@@ -92,7 +92,7 @@ def test_rule_06_a_trace_without_work_states_its_keys_for_no_conversation() -> N
     assert {one.conversation for one in sent if isinstance(one, Stated)} == {""}
 
 
-def test_a_span_that_ended_before_retention_is_refused_and_one_at_its_edge_is_not() -> None:
+def test_rule_48_a_span_that_ended_before_retention_is_refused_and_one_at_its_edge_is_not() -> None:
     stage = Resolve()
     stage.advance(END + RULES.retention)
     assert homes(stage.apply(span(2, 200, T0, END, id="c"))) == ["c"]
@@ -100,7 +100,7 @@ def test_a_span_that_ended_before_retention_is_refused_and_one_at_its_edge_is_no
     assert stage.counts[Result.DEAD_LETTERED, "sealed"] == 1
 
 
-def test_an_unknown_span_of_a_settled_trace_without_work_is_refused() -> None:
+def test_rule_48_an_unknown_span_of_a_settled_trace_without_work_is_refused() -> None:
     stage = Resolve()
     stage.apply(span(1, 1, T0, END, "step", id="c"), span(2, 2, T0, END, "step"))
     stage.advance(END + SETTLES + RULES.bucket + 1)

@@ -92,7 +92,7 @@ def test_versions_grow_over_crashes_and_after_the_conversation_was_forgotten() -
     assert line.only()["version"] > before
 
 
-def test_an_outcome_within_retention_restates_a_settled_bucket_and_says_so() -> None:
+def test_rule_48_an_outcome_within_retention_restates_a_settled_bucket_and_says_so() -> None:
     line = Line().spans(*placed()).until(T0 + BUCKET + SETTLES + 1)
     first = completion(line)
     assert (first["numerator"], first["first_numerator"], first["first_denominator"]) == (0, 0, 1)
@@ -105,7 +105,7 @@ def test_an_outcome_within_retention_restates_a_settled_bucket_and_says_so() -> 
     assert newest["settled"] == 1
 
 
-def test_what_comes_for_a_sealed_bucket_is_refused_counted_and_changes_no_number() -> None:
+def test_rule_48_what_comes_for_a_sealed_bucket_is_refused_counted_and_changes_no_number() -> None:
     line = Line().spans(*placed()).until(END + RETENTION + DAY)
     before, told = completion(line), len(line.rows("revisions"))
     line.outcome("pay", END + HOUR, session_id="c", data={"settled": True})
