@@ -17,8 +17,8 @@ setup: ## make .venv with exactly the locked packages (says what is missing)
 up: setup ## everything on this machine, until Ctrl-C
 	@$(VENV)/trueup up
 
-demo: setup ## a simulated day held against its known truth (SEED=, SESSIONS=, KEEP=1)
-	@$(VENV)/trueup demo --exit $(if $(SEED),--seed $(SEED)) $(if $(SESSIONS),--sessions $(SESSIONS)) $(if $(KEEP),--keep)
+demo: setup ## a simulated week held against its known truth (SEED=, SESSIONS=, WORLD=hard, KEEP=1)
+	@$(VENV)/trueup demo --exit $(if $(SEED),--seed $(SEED)) $(if $(SESSIONS),--sessions $(SESSIONS)) $(if $(WORLD),--world $(WORLD)) $(if $(KEEP),--keep)
 
 test: setup ## every test that needs nothing but Python
 	@$(VENV)/python -m tools.test

@@ -59,6 +59,7 @@ def facts_of_account(account: Account) -> Facts:
         "resolved": eligible and account.resolved,
         "tool_calls": account.tool_calls,
         "tool_calls_ok": account.tool_calls_ok,
+        "goal": account.goal,
     }
 
 
@@ -71,6 +72,7 @@ def facts_of_verdict(verdict: Mapping[str, Any]) -> Facts:
         "contained": bool(verdict["eligible"]) and contained,
         "reopened_elsewhere": bool(verdict["reopened_by"]),
         "follow_up": bool(verdict["follow_up"]),
+        "goal": verdict["quality"].get("goal_achievement"),
     }
 
 

@@ -47,6 +47,7 @@ class Account:
         family: empty where no contract, or more than one, would judge it.
         follow_up: it is no conversation's first session and takes no claim back.
         across: its own claim is taken back in another conversation.
+        goal: how far it was scored to achieve its goal, 0 to 10; no rate reads it.
     """
 
     family: str
@@ -65,6 +66,7 @@ class Account:
     tool_calls_ok: int
     follow_up: bool = False
     across: bool = False
+    goal: float | None = None
 
     @property
     def resolved(self) -> bool:

@@ -25,6 +25,7 @@ class Act:
         late_h: hours until it arrives, beyond what the network takes.
         calls, ok: tool calls that it is.
         last: it is sent after everything else.
+        scores: evaluations that the span carries, by name.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Act:
     calls: int = 0
     ok: int = 0
     last: bool = False
+    scores: Mapping[str, int] = field(default_factory=dict)
     acts: tuple[Act, ...] = field(default=())
 
     def late(self, hours: float) -> Act:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pipeline.simulation.hard.acts import SEARCHES, answer, chat, tool
 from pipeline.simulation.hard.families import (
@@ -163,20 +164,48 @@ def reopened_unclaimed(scene: Scene) -> None:
 
 
 def evaluated(scene: Scene) -> None:
-    """Judges and customers score it, abstain, and contradict each other: no rate listens."""
+    """Judges and customers score it, again and again, abstain and fail: the latest scores hold, and no rate listens."""
     one = _order(scene)
     to = {"session_id": scene.name()}
     judged: tuple[Mapping[str, object], ...] = (
+        {"name": "information_accuracy", "score": 0, "label": "poor", "layer": "memory"},
         {"name": "information_accuracy", "score": 2, "label": "fair", "layer": "memory"},
-        {"name": "coherence", "state": "abstained"},
+        {"name": "information_accuracy", "state": "error"},
+        {"name": "action_correctness", "score": 4},
+        {"name": "effort_minimization", "score": 3},
         {"name": "coherence", "score": 3, "contradictions": 2},
-        {"name": "action_correctness", "state": "error"},
+        {"name": "coherence", "state": "abstained"},
     )
     for number, data in enumerate(judged):
-        scene.say("evaluation", "judge", one.end_ns + (number + 1) * HOUR_NS, to, data)
+        hours = [scene.rng.uniform(0.1, 9)]
+        scene.say("evaluation", "judge", one.end_ns + (number + 1) * HOUR_NS, to, data, arrive_h=hours)
     scene.say("feedback", "survey", one.end_ns + HOUR_NS, to, {"score": 1, "scale": 5})
     scene.say("resolution", "survey", one.end_ns + HOUR_NS, to, YES)
-    scene.session(scene.name(), [one], ORDER, complete=True, verified=False, answer=True)
+    # Ten times 0.3 of two thirds, 0.4 and 0.3.
+    scene.session(scene.name(), [one], ORDER, complete=True, verified=False, answer=True, goal=9.0)
+
+
+def evaluated_by_itself(scene: Scene) -> None:
+    """The agent's own judge writes its scores on the spans; one of them is corrected by a judge elsewhere."""
+    scores = {"information_accuracy": 3, "action_correctness": 2, "effort_minimization": 3}
+    acts = (chat(), tool("find_order"), replace(answer(), scores=scores, late_h=scene.rng.choice((0.0, 3.0))))
+    one = scene.trace(scene.name(), 0, *acts, says=task(STATUS))
+    data = {"name": "effort_minimization", "score": 0}
+    scene.say("evaluation", "judge", one.end_ns + 5 * HOUR_NS, {"trace_id": one.hex}, data)
+    scene.session(scene.name(), [one], STATUS, complete=True, goal=5.0)
+
+
+def evaluated_in_part(scene: Scene) -> None:
+    """A part that nobody scored, or whose score is taken back, leaves the whole unknown: it is no zero."""
+    one = _order(scene)
+    to = {"trace_id": one.hex}
+    for name, versions in (
+        ("information_accuracy", ({"name": "information_accuracy", "score": 3}, None)),
+        ("action_correctness", ({"name": "action_correctness", "score": 4},)),
+        ("effort_minimization", ({"name": "effort_minimization", "state": "abstained"},)),
+    ):
+        scene.say("evaluation", f"judge of {name}", one.end_ns + HOUR_NS, to, *versions)
+    scene.session(scene.name(), [one], ORDER, complete=True, verified=False)
 
 
 def past_horizon(scene: Scene) -> None:

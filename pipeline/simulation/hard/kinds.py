@@ -64,6 +64,8 @@ KINDS: Mapping[str, Kind] = {
     "invalidate": Kind(corrections.invalidated),
     "refuse": Kind(corrections.refused),
     "evaluate": Kind(corrections.evaluated),
+    "evaluate_itself": Kind(corrections.evaluated_by_itself),
+    "evaluate_in_part": Kind(corrections.evaluated_in_part),
     "reopen_unclaimed": Kind(corrections.reopened_unclaimed),
     "past_horizon": Kind(corrections.past_horizon),
     # business keys

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from pipeline.simulation.conversations import MATURE_NS
@@ -22,6 +22,8 @@ from pipeline.simulation.spans import CONVERSATION_ID
 from pipeline.simulation.traffic import Timed
 
 STEP_NS = 50_000_000
+EVALUATION = "gen_ai.evaluation.result"
+EVALUATION_NAME, EVALUATION_SCORE = "gen_ai.evaluation.name", "gen_ai.evaluation.score.value"
 TENANT = "default"
 
 Where = tuple[str, str, int]
@@ -177,6 +179,7 @@ class Scene:
         invalid: bool = False,
         eligible: bool = True,
         calls: tuple[int, int] | None = None,
+        goal: float | None = None,
         tenant: str = TENANT,
     ) -> None:
         """The next session of a conversation, and the verdict that it must end with.
@@ -184,6 +187,7 @@ class Scene:
         Args:
             across: it is reopened from another conversation.
             calls: tool calls, and those that went well; else all of its traces'.
+            goal: how far it was scored to achieve its goal, 0 to 10.
         """
         ordinal = self._sessions[tenant, conversation] = self._sessions.get((tenant, conversation), 0) + 1
         made, well = calls or (sum(one.calls for one in traces), sum(one.ok for one in traces))
@@ -191,7 +195,7 @@ class Scene:
             family=family, invalid=invalid, eligible=eligible and not invalid,
             attributed=not conversation.startswith("trace:"), complete=complete, claimed=claimed, verified=verified,
             escalated=escalated, attempted=attempted or escalated, abandoned=abandoned, reopened=reopened or across,
-            answer=answer, tool_calls=made, tool_calls_ok=well, follow_up=follow_up, across=across,
+            answer=answer, tool_calls=made, tool_calls_ok=well, follow_up=follow_up, across=across, goal=goal,
         )  # fmt: skip
 
     def send(self, span: ReadableSpan, arrival_ns: int, *, last: bool) -> None:
@@ -217,7 +221,9 @@ class _Writer:
             inner_ns = self.acts(act.acts, span_id, now_ns + STEP_NS, identity) if act.acts else now_ns
             end_ns = max(inner_ns, now_ns) + round(act.seconds * SECOND_NS)
             attributes = {**act.attributes, **identity}
-            self.span(act.name, span_id, parent, start_ns, end_ns, attributes, act.error, (), act.late_h, act.last)
+            self.span(
+                act.name, span_id, parent, start_ns, end_ns, attributes, act.error, (), act.late_h, act.last, act.scores
+            )  # fmt: skip
             now_ns = max(now_ns, now_ns if act.last else end_ns) + STEP_NS
         return now_ns
 
@@ -233,9 +239,10 @@ class _Writer:
         links: Sequence[int],
         late_h: float,
         last: bool = False,
+        scores: Mapping[str, int] | None = None,
     ) -> None:
         made = made_span(
-            self._resource, self.trace_id, span_id, parent, name, start_ns, end_ns, attributes, error, links
+            self._resource, self.trace_id, span_id, parent, name, start_ns, end_ns, attributes, error, links, scores
         )
         arrival_ns = max(end_ns, start_ns) + self._flush_ns + round((self.late_h + late_h) * HOUR_NS)
         self.scene.send(made, arrival_ns, last=last)
@@ -252,8 +259,9 @@ def made_span(
     attributes: Mapping[str, Value],
     error: str | None = None,
     links: Sequence[int] = (),
+    scores: Mapping[str, int] | None = None,
 ) -> ReadableSpan:
-    """A span of the SDK, with whatever ids and times; `links`: traces."""
+    """A span of the SDK, with whatever ids and times; `links`: traces; `scores`: evaluations of it, by name."""
     return ReadableSpan(
         name,
         context=_context(trace_id, span_id),
@@ -261,6 +269,10 @@ def made_span(
         resource=resource,
         attributes=dict(attributes),
         links=[Link(_context(one, 1)) for one in links],
+        events=[
+            Event(EVALUATION, {EVALUATION_NAME: name, EVALUATION_SCORE: score}, end_ns)
+            for name, score in (scores or {}).items()
+        ],
         kind=SpanKind.INTERNAL,
         status=Status(StatusCode.UNSET) if error is None else Status(StatusCode.ERROR, error),
         start_time=start_ns,

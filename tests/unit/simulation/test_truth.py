@@ -23,6 +23,7 @@ from tests.oracle.world import judge_world
 NOW = datetime(2026, 4, 8, 12, 0, tzinfo=UTC)
 FOLDER = Path(__file__).parents[3] / "contracts"
 KINDS = {"invoke_agent": "agent", "chat": "inference", "execute_tool": "tool", "guardrail_check": "guardrail"}
+SCORE = "gen_ai.evaluation.score.value"
 TOO_LATE = ("settled-", "sealed-")
 """Scenes of what arrives too late: of that the oracle, which is given sets, knows nothing."""
 
@@ -44,6 +45,7 @@ def contract(path: Path) -> OContract:
         version=stated["version"],
         applies_when=stated["applies_when"],
         criteria=criteria,
+        goal_achievement={name: (part["max"], part["weight"]) for name, part in stated["goal_achievement"].items()},
         claimed_when=stated.get("claimed_when"),
         assume_claim=stated["assume_claim"],
         escalated_tools=tuple(escalated["tools"]),
@@ -99,6 +101,11 @@ def slim(span: ReadableSpan, now: datetime) -> OSpan:
         resource=dict(span.resource.attributes),
         guardrail_tripped=stated.get("gen_ai.guardrail.triggered"),
         attribute_count=len(stated),
+        evaluations=tuple(
+            {"name": event.attributes["gen_ai.evaluation.name"], "score": event.attributes[SCORE]}
+            for event in span.events
+            if event.name == "gen_ai.evaluation.result" and event.attributes is not None
+        ),
     )
 
 
@@ -124,6 +131,7 @@ def facts(one: OSession) -> Facts:
             "confirmed": one.confirmed if one.answered else None, "resolved": one.eligible and one.resolved,
             "tool_calls": len(one.tools_ok) + len(one.tools_failed), "tool_calls_ok": len(one.tools_ok),
             "reopened_by": "",
+            "quality": {"goal_achievement": one.goal_achievement},
         }
     )  # fmt: skip
 
