@@ -67,6 +67,24 @@ class Live:
         answer = requests.post(f"{self.gateway}/v1/outcomes", json=outcome, timeout=PATIENCE_SECONDS)
         assert answer.status_code < 300, answer.text
 
+    def log(self, event: str, **attributes: Any) -> None:
+        """A log record of now, as OTLP's JSON."""
+        pairs = [
+            {
+                "key": key.replace("__", "."),
+                "value": {"doubleValue" if isinstance(value, float) else "stringValue": value},
+            }
+            for key, value in attributes.items()
+        ]
+        record = {"timeUnixNano": str(time.time_ns()), "eventName": event, "attributes": pairs}
+        document: Any = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
+        answer = requests.post(f"{self.gateway}/v1/logs", json=document, timeout=PATIENCE_SECONDS)
+        assert (answer.status_code, answer.json()) == (200, {})
+
+    def heard_by_log(self, conversation: str) -> list[dict[str, Any]] | None:
+        answer = requests.get(f"{self.worker}/api/sessions/default/{conversation}", timeout=PATIENCE_SECONDS)
+        return [one for one in answer.json()["outcomes"] if one["source"] == "logs"] or None
+
     def session(self, conversation: str) -> dict[str, Any] | None:
         answer = requests.get(f"{self.worker}/api/sessions/default/{conversation}", timeout=PATIENCE_SECONDS)
         if answer.status_code == 404:
@@ -139,10 +157,19 @@ def test_the_stock_sdk_and_an_endpoint_are_enough(live: Live) -> None:
     )
     second = live.revision("chat-1", 2)
     risen = live.until(lambda: found if (found := live.rate("completion")) != counted else None, "a rate that rises")
+    live.log(
+        "gen_ai.evaluation.result",
+        gen_ai__evaluation__name="Relevance",
+        gen_ai__evaluation__score__value=0.9,
+        gen_ai__conversation__id="chat-1",
+    )
+    [heard] = live.until(lambda: live.heard_by_log("chat-1"), "the evaluation that a log record tells")
     gauge = live.gauge("completion")
     listed = live.listed("completion", "good"), live.listed("completion")
 
     assert seen_after < SEEN_WITHIN_SECONDS
+    assert (first["verdict"]["family"], first["verdict"]["family_source"]) == ("order_placement", "derived")
+    assert (heard["kind"], heard["data"]["name"], heard["data"]["score"]) == ("evaluation", "Relevance", 0.9)
     assert (first["verdict"]["completion"], first["verdict"]["claimed"]) == ("pending", "explicit")
     assert second["verdict"]["completion"] == "complete"
     assert [one["revision"] for one in second["revisions"]] == [1, 2]
