@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from pipeline.core.contracts.book import ContractBook
 from pipeline.core.correlating.step import CorrelateStep
 from pipeline.core.effects import PartitionStep
 from pipeline.core.judging.step import JudgeStep
@@ -19,10 +20,9 @@ from pipeline.core.resolving.step import ResolveStep
 from pipeline.runners.local_runner import CrashPoint, LocalRunner
 from pipeline.topology import STAGES, Setup, StageSpec, StepMaker
 from schemas.envelope import Mark
-from schemas.outcome import Attached
 from schemas.rows import TABLES
 from schemas.segment import Partial, PartialReset
-from schemas.span import TraceGone, TraceSpans
+from schemas.span import TraceSpans
 from schemas.topics import Stage, Topic, partition_of
 from schemas.verdict import Verdict
 from tests.builders import arrival, outcome_arrival
@@ -88,15 +88,22 @@ class Pipeline:
         random: interleaves partitions, messages and cuts at random; without it in order.
         crashes: the chance that some worker dies after a batch.
         patience: cuts that stage 4 may put a busy open conversation off for.
+        book: the contracts; one of its own where a law adds to them.
     """
 
     def __init__(
-        self, partitions: int = 2, random: Random | None = None, crashes: float = 0.0, patience: int = 0
+        self,
+        partitions: int = 2,
+        random: Random | None = None,
+        crashes: float = 0.0,
+        patience: int = 0,
+        book: ContractBook = BOOK,
     ) -> None:
         self.partitions, self.random, self.crash_chance, self.patience = partitions, random, crashes, patience
         self.received: Counter[Stage] = Counter()
         stages = [counting(spec, self.received) for spec in STAGES]
-        self.runner = LocalRunner(stages, Setup(BOOK, RULES, partitions, patience), partitions, shuffle=random)
+        self.setup = Setup(book, RULES, partitions, patience)
+        self.runner = LocalRunner(stages, self.setup, partitions, shuffle=random)
         self.crashes = 0
         self._asking = False
         self._rested = 0
@@ -212,7 +219,8 @@ class Pipeline:
         return {(stage, number): n for stage in KEYED for number, n in self.runner.watermarks(stage).items()}
 
     def dropped(self) -> int:
-        return self.count(Stage.RESOLVE, "dropped", "duplicate") + self.count(Stage.CORRELATE, "dropped")
+        spans = self.count(Stage.RESOLVE, "dropped", "duplicate") + self.count(Stage.JUDGE, "dropped", "repeated")
+        return spans + self.count(Stage.CORRELATE, "dropped")
 
     def count(self, stage: Stage, result: str, *reasons: str) -> int:
         counts = self.runner.counts[stage].items()
