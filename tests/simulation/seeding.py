@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -40,7 +41,7 @@ STRUCTURE = re.compile(
             r"metadata\.sessionId|.*(tool_call|tool_calls\.\d+|tool\.call|ai\.toolCall)\.id|.*\.(tool_call_id|toolCallId)",
             r"(gen_ai|ai)\.response\.id|langsmith\.trace\.session_name|gcp\.vertex\.agent\.(event|invocation)_id",
             # how it ended
-            r".*(evaluation|annotation)\.(name|label|annotator_kind|identifier)|.*finish_?[rR]easons?|error\.type|langfuse\.observation\.level",
+            r".*(evaluation|annotation)\.(score\.)?(name|label|annotator_kind|identifier)|event\.name|.*finish_?[rR]easons?|error\.type|langfuse\.observation\.level",
         )
     )
 )
@@ -52,6 +53,25 @@ NAMED_BY_SPAN = frozenset({"gcp.vertex.agent", "pydantic-ai"})
 """Instrumentations whose spans say what they are by their names alone."""
 KINDS = frozenset({"openinference.span.kind", "langfuse.observation.type"})
 """Where an agent or a tool has no name but its span's."""
+
+
+def logs() -> list[ExportLogsServiceRequest]:
+    """The recorded requests of log records."""
+    return [ExportLogsServiceRequest.FromString(path.read_bytes()) for path in sorted(GOLDEN.glob("*/logs.otlp.pb"))]
+
+
+def seeded_logs(request: ExportLogsServiceRequest) -> int:
+    """Put the secret into log records, of now. Returns: into how many places."""
+    places = 0
+    for part in request.resource_logs:
+        part.resource.attributes.add(key="host.owner").value.string_value = SECRET
+        for record in (record for scope in part.scope_logs for record in scope.log_records):
+            places += 2 + sum(_into(pair) for pair in record.attributes if not STRUCTURE.fullmatch(pair.key))
+            places += _into_value(record.body)
+            record.attributes.add(key="app.customer.email").value.string_value = f"{SECRET}@example.org"
+            record.severity_text = SECRET
+            record.time_unix_nano = record.observed_time_unix_nano = time.time_ns()
+    return places
 
 
 def fixtures() -> list[Path]:

@@ -26,7 +26,7 @@ from pipeline.sinks.clickhouse import Store
 from schemas.rows import TABLES
 from schemas.topics import TOPICS, Topic
 from tests.simulation.conftest import Start
-from tests.simulation.seeding import SECRET, fixtures, requests_of, seeded
+from tests.simulation.seeding import SECRET, fixtures, logs, requests_of, seeded, seeded_logs
 
 PATIENCE = 120.0
 STILL_SECONDS = 5.0
@@ -84,6 +84,10 @@ def send_all(gateway: str) -> int:
                 for span in (span for scope in part.scope_spans for span in scope.spans):
                     span.trace_id = bytes([span.trace_id[0] ^ 1]) + span.trace_id[1:]
             post(f"{gateway}/v1/traces", MessageToJson(request).encode(), JSON)
+    for records in logs():
+        places += seeded_logs(records)
+        post(f"{gateway}/v1/logs", records.SerializeToString(), PROTOBUF)
+        post(f"{gateway}/v1/logs", MessageToJson(records).encode(), JSON)
     return places
 
 
@@ -124,7 +128,7 @@ async def write(brokers: str, records: Sequence[tuple[Topic, bytes]]) -> None:
     try:
         for topic, value in records:
             await producer.send_and_wait(topic, value)
-        for topic in (Topic.OTLP_SPANS, Topic.OUTCOMES):
+        for topic in (Topic.OTLP_SPANS, Topic.OTLP_LOGS, Topic.OUTCOMES):
             for partition in range(EMBEDDED_PARTITIONS):
                 await producer.send_and_wait(topic, later, partition=partition)
     finally:
