@@ -1,6 +1,6 @@
 """`/api/restatements`: past buckets whose counts have changed since they were first published.
 
-The rule this file keeps: what was first said stays readable beside what is true now, so nothing is taken back in silence.
+The rule this file keeps: what was first said stays readable beside what is true now; nothing is taken back in silence.
 """
 
 from __future__ import annotations

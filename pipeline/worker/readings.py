@@ -24,6 +24,7 @@ from pipeline.runners.ingest_runner import IngestRunner
 from pipeline.runners.sink_runner import SinkRunner
 from pipeline.sinks.conversation import Conversation
 from pipeline.sinks.listing import Page, Place, Wanted
+from pipeline.sinks.restatements import Restatement
 from pipeline.worker.contracts import Contracts
 from schemas.segment import CountReading, MeanReading, RateReading
 from schemas.topics import Stage
@@ -44,6 +45,9 @@ class NoStore:
         raise StoreUnavailable("this process has no store: ask the sink's")
 
     async def sessions(self, wanted: Wanted, after: Place | None, limit: int) -> Page:
+        raise StoreUnavailable("this process has no store: ask the sink's")
+
+    async def restatements(self, cube: str, rate: str | None, since: int, limit: int) -> tuple[int, list[Restatement]]:
         raise StoreUnavailable("this process has no store: ask the sink's")
 
 

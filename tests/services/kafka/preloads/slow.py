@@ -37,5 +37,5 @@ async def slow_seek(self: Any) -> None:
     await asyncio.sleep(SEEK_SECONDS)
 
 
-LivePartition.open = slow_restore  # type: ignore[method-assign]
+LivePartition.open = slow_restore  # type: ignore[assignment, method-assign]
 Consumer.perform_seek = slow_seek  # type: ignore[method-assign]
