@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pipeline.simulation.hard import corrections, families_of, keys, moves, oddities, recuts, returns, waiting
+from pipeline.simulation.hard import corrections, edges, families_of, keys, moves, oddities, recuts, returns, waiting
 from pipeline.simulation.hard.scene import Scene
 
 Play = Callable[[Scene], None]
@@ -123,6 +123,17 @@ KINDS: Mapping[str, Kind] = {
     "known_early": Kind(oddities.known_early, hours=13),
     "within_the_skew": Kind(oddities.within_the_skew),
     "never_anyones": Kind(oddities.never_anyones),
+    # at the very edge
+    "edge_quiet": Kind(edges.quiet),
+    "edge_grace": Kind(edges.grace),
+    "edge_wait": Kind(edges.wait, hours=26),
+    "edge_reopen": Kind(edges.reopen, hours=50),
+    "edge_elsewhere": Kind(edges.elsewhere, hours=50),
+    "edge_deadline": Kind(edges.deadline),
+    "edge_horizon": Kind(edges.horizon),
+    "edge_skew": Kind(edges.skew),
+    "edge_broad": Kind(edges.broad, every=4),
+    # too late for anything
     "settled": Kind(oddities.settled, days_ago=20),
     "sealed": Kind(oddities.sealed, days_ago=45),
 }

@@ -99,11 +99,13 @@ class Scene:
         id_on_all: bool = False,
         resource: Mapping[str, str | bool] | None = None,
         trace_id: int | None = None,
+        start_ns: int | None = None,
     ) -> Trace:
         """Send one trace.
 
         Args:
             conversation: its id, on the root alone or on every span; None: none is stated.
+            start_ns: when it starts, to the nanosecond, instead of at a minute.
             says: attributes of the root beside those of any agent.
             links: traces that the root links to.
             root_late_h, late_h: hours by which the root, or all of it, arrives late.
@@ -112,7 +114,7 @@ class Scene:
             self, trace_id or self.rng.getrandbits(128), late_h, {"service.name": "desk", **(resource or {})}
         )
         identity: dict[str, Value] = {} if conversation is None else {CONVERSATION_ID: conversation}
-        start_ns = self.at(minute)
+        start_ns = self.at(minute) if start_ns is None else start_ns
         root_id = self.rng.getrandbits(64)
         end_ns = writer.acts(acts, root_id, start_ns + STEP_NS, identity if id_on_all else {})
         attributes = {**root(), **identity, **(says or {})}
