@@ -65,7 +65,8 @@ class TraceState(msgspec.Struct, array_like=True):
 
     @property
     def held(self) -> bool:
-        if self.settled is not None or not self.spans:
+        """Whether event time must wait for it. What only log records tell of holds nothing: many spans never come."""
+        if self.settled is not None or all(map(is_told, self.spans)):
             return False
         return (not self.conversation and not self.waited) or (not self.stated_id() and any(self.asked.values()))
 

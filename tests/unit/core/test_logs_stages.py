@@ -8,11 +8,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from pipeline.core.contracts.parse import load
 from pipeline.core.ingest import Ingest
-from pipeline.core.timeline import DAY, SECOND, TimeRules
+from pipeline.core.resolving.step import ResolveStep
+from pipeline.core.timeline import DAY, HOUR, SECOND, TimeRules
 from pipeline.runners.local_runner import LocalRunner
 from pipeline.topology import STAGES, Setup
 from schemas.rows import TABLES
@@ -143,6 +145,18 @@ def test_what_a_log_record_tells_of_a_trace_that_never_comes_is_counted():
     runner = run([choice(bytes(15) + b"\1"), span()], until=T + 40 * DAY)
     assert runner.counts[Stage.RESOLVE]["dropped", "no_work"] == 1
     assert len(verdicts(runner)) == 1
+
+
+def test_what_log_records_alone_tell_of_holds_no_time_back():
+    rules = TimeRules()
+    resolve = ResolveStep(0, 1, rules, DAY)
+    for topic, value in (choice(), span()):
+        step = Ingest(1, rules)
+        step.on_record(topic, 0, 0, 0, None, value)
+        [batch] = step.outbox.take()[0].values()
+        resolve.apply([msgspec.structs.replace(one, ids=()) for one in batch])
+        told_alone = topic is Topic.OTLP_LOGS
+        assert resolve.passes_on(T + HOUR) == (T + HOUR if told_alone else T)
 
 
 def test_what_a_log_record_tells_of_a_span_that_never_comes_is_counted():
