@@ -6,6 +6,7 @@ changes; when there are too many words, a new one is spelled out: texts that dif
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Any
 
@@ -184,3 +185,30 @@ def _write_body(tag: int, body: bytes, out: bytearray) -> None:
     out.append(tag)
     out += length(len(body))
     out += body
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------------
+
+_HEX = re.compile(r"(.*?)((?:[0-9a-f]{2}){4,})", re.DOTALL)
+_UUID = re.compile(r"(.*?)([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})", re.DOTALL)
+_PLAIN, _HEXED, _UUIDED = range(3)
+
+
+def pack_id(text: str, words: Words) -> bytes:
+    """An id as few bytes: most of them end in digits of a number, behind what many ids begin with."""
+    for kind, pattern in ((_UUIDED, _UUID), (_HEXED, _HEX)):
+        if match := pattern.fullmatch(text):
+            number = words.number(match[1])
+            if number is not None:
+                digits = bytes.fromhex(match[2].replace("-", ""))
+                return bytes((kind,)) + number.to_bytes(2, "big") + digits
+    return bytes((_PLAIN,)) + text.encode()
+
+
+def unpack_id(data: bytes, words: Words) -> str:
+    if data[0] == _PLAIN:
+        return data[1:].decode()
+    begins, digits = words[int.from_bytes(data[1:3], "big")], data[3:].hex()
+    if data[0] == _UUIDED:
+        digits = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    return f"{begins}{digits}"

@@ -62,8 +62,8 @@ class Bench:
     def due(self, key: bytes, conversation: Conversation, sessions: Sequence[Session], next_due: int) -> int:
         """The next moment to look again: a decision, what settles, or the end of retention; 0 when that is past."""
         views = self.seen.views(key, conversation)
-        leaves = self.kept.leaves_at(key, conversation, views) or conversation.due
-        leaves = leaves or self.watermark + self._rules.retention + self._rules.bucket
+        leaves = self.kept.leaves_at(key, conversation, views)
+        conversation.leaves = leaves = leaves or self.watermark + self._rules.retention + self._rules.bucket
         if self.watermark >= leaves:
             return 0
         settles = self.kept.settled.settles_next(sessions[len(conversation.packed) :], views) + 1

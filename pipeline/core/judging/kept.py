@@ -115,9 +115,8 @@ class Kept(Mapping[bytes, Conversation]):
     def leaves_at(self, key: bytes, conversation: Conversation, views: Sequence[TraceView] = ()) -> int:
         """When its retention is over; 0 where nothing says."""
         ends = [view.end for view in views] + [session.end for session in self.settled.sessions(key)]
-        ends += [conversation.idle_end] if conversation.idle else []
         ends += [one.event_time for held in conversation.outcomes.values() if (one := held.newest()) is not None]
-        return max(ends) + self._rules.retention + self._rules.bucket if ends else 0
+        return max([conversation.leaves, *(end + self._rules.retention + self._rules.bucket for end in ends)])
 
     # -- resting -------------------------------------------------------------------------------------------------------
 

@@ -103,7 +103,6 @@ class Settled:
             ]
             conversation.idle = pack_marks(self._idle_marks(key, conversation).union(marks))
             self._idle.pop(key, None)
-            conversation.idle_end = max([conversation.idle_end, *(one.end for one in idle)])
             count = len(marks)
             for view in idle:
                 del conversation.traces[view.trace_id]

@@ -92,7 +92,8 @@ class Conversation(msgspec.Struct, array_like=True):
         fresh: spans that came since the last judgement; whoever restores the conversation judges it.
         packed: settled sessions, first to last: their spans are gone (`packed.pack_session`).
         counted: what each of them counts, in place of its `published` (`packed.pack_count`); kept in state alone.
-        idle: marks of the spans of traces that had settled without a session; idle_end: when the last of them ended.
+        idle: marks of the spans of traces that had settled without a session.
+        leaves: when the retention of all that it ever held is over, ns.
     """
 
     tenant: str
@@ -107,4 +108,4 @@ class Conversation(msgspec.Struct, array_like=True):
     packed: list[bytes] = []
     counted: list[bytes] = []
     idle: bytes = b""
-    idle_end: int = 0
+    leaves: int = 0

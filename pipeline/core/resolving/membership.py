@@ -65,6 +65,17 @@ class Membership:
             self.outbox.send(Topic.CORRELATIONS, partition_of(self.partitions, trace.tenant, name, value), record)
         trace.told, trace.keys = told, sorted(stated)
 
+    def count_conflicts(self, trace: TraceState, fresh: Sequence[bytes]) -> None:
+        """Each id of a trace beyond its first is counted once, when it comes (rule 4)."""
+        new = {trace.spans[one].ids[0] for one in fresh if trace.spans[one].ids}
+        if not new:
+            return
+        came = set(fresh)
+        known = {head.ids[0] for span_id, head in trace.spans.items() if head.ids and span_id not in came}
+        conflicts = max(0, len(new | known) - 1) - max(0, len(known) - 1)
+        if conflicts:
+            self.outbox.count(Result.NOTED, "id_conflict", conflicts)
+
     def count_unused(self, trace: TraceState) -> None:
         """What a trace that has settled held in vain: all of it without work; else what tells of spans that never came.
 
@@ -79,15 +90,13 @@ class Membership:
             self.outbox.count(Result.NOTED, "log_without_span", alone)
 
     def take_late(self, trace: TraceState, record: SpanArrival) -> None:
-        """A span of a trace whose spans are gone: if it is news, stage 4 says whether it changes what is settled."""
-        assert trace.settled is not None
-        if record.span_id in trace.settled:
-            self.outbox.count(Result.DROPPED, "duplicate")
-            return
+        """A span of a trace whose spans are gone: stage 4 says whether it is news, and changes what is settled."""
         if not trace.conversation:
-            self.refuse(record, "settled", "a span of a trace without work that had settled when it came")
+            if record.span_id in (trace.settled or ()):
+                self.outbox.count(Result.DROPPED, "duplicate")
+            else:
+                self.refuse(record, "settled", "a span of a trace without work that had settled when it came")
             return
-        trace.settled.append(record.span_id)
         self.outbox.count(Result.USED, "span")
         partition = partition_of(self.partitions, trace.tenant, trace.conversation)
         spans = [(record.span_id, record.record_time, record.body)]

@@ -41,7 +41,8 @@ class TraceState(msgspec.Struct, array_like=True):
         asked: what it asked -> answers that are still to come; linked, shared: the answers; askers: who asked it, by
             response id or (empty) by link.
         told: what the correlation keys were told last: (start, conversation); keys: those that were told.
-        settled: span ids of a settled trace, 8 bytes each; its spans are gone. last_end: when it ended.
+        settled: not None once it has settled and its spans are gone: their ids, where no conversation knows them.
+        last_end: when it ended.
     """
 
     tenant: str

@@ -18,17 +18,18 @@ from collections.abc import Sequence
 import msgspec
 
 from pipeline.core.effects import Changed, Outbox, Result, Versions
+from pipeline.core.packing import WORD
 from pipeline.core.resolving.asking import Asking
 from pipeline.core.resolving.erase import QUESTION, TraceEraser, question_key
 from pipeline.core.resolving.leads import Way
 from pipeline.core.resolving.membership import Membership
 from pipeline.core.resolving.state import TraceState, better, head_of
+from pipeline.core.resolving.traces import Traces
 from pipeline.core.timeline import TimeRules
 from schemas.erasing import Forgotten, Unasked
 from schemas.span import Answer, Asked, SpanArrival, is_told
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_trace = msgspec.msgpack.Decoder(TraceState).decode
 _decode_question = msgspec.msgpack.Decoder(tuple[str, str, list[bytes], int]).decode
 TRACE = b"t"
 NEVER = 2**63 - 1
@@ -45,7 +46,7 @@ class ResolveStep:
         self.partition, self.partitions, self.rules = partition, partitions, rules
         self.settles_after = settles_after + rules.bucket
         self.outbox, self.versions = Outbox(), Versions()
-        self.traces: dict[bytes, TraceState] = {}
+        self.traces = Traces(rules.retention)
         self.watermark = 0
         self._membership = Membership(partition, partitions, self.outbox, self.versions)
         self._asking = Asking(partition, partitions, self.outbox, self.versions)
@@ -53,8 +54,7 @@ class ResolveStep:
         self._timers: list[tuple[int, bytes]] = []
         self._armed: dict[bytes, int] = {}
         self._holding: list[tuple[int, bytes]] = []
-        self._dirty: set[bytes] = set()
-        self._gone: set[bytes] = set()
+        self._dirty, self._gone = set[bytes](), set[bytes]()
         self._resent: set[bytes] | None = None
         self._eraser = TraceEraser(
             partition, partitions, self.outbox, self.versions, self._asking, self.traces, self._asked_at
@@ -71,8 +71,12 @@ class ResolveStep:
             self._asked_at[key] = asked_at
             heapq.heappush(self._timers, (asked_at + self.rules.retention, key))
             return
-        trace = _decode_trace(state)
-        self.traces[key] = trace
+        if key[:1] == WORD:
+            self.traces.words.load(key, state)
+            return
+        trace = self.traces.load(key, state)
+        if trace is None:
+            return
         for response_id in trace.own_responses():
             self._asking.who_has.setdefault((trace.tenant, response_id), set()).add(key)
         self._schedule(key, trace)
@@ -101,7 +105,7 @@ class ResolveStep:
                 self._membership.refuse(record, "sealed", "a span that ended before the retention of outcomes")
                 continue
             key = TRACE + record.tenant.encode() + b"\0" + trace_id
-            trace = self.traces.get(key)
+            trace = self.traces.find(key)
             if trace is None:
                 if self._eraser.refuses(record):
                     continue
@@ -127,6 +131,7 @@ class ResolveStep:
                 self._resolve(key, trace, span_ids)
             self._schedule(key, trace)
             self._dirty.add(key)
+        self.traces.settle_all()
 
     def _take_question(self, asked: Asked) -> None:
         if self._eraser.refuses_question(asked):
@@ -183,23 +188,12 @@ class ResolveStep:
         if way != trace.way or trace.start != trace.told_start or again:
             trace.way, trace.told_start = way, trace.start
             self._asking.tell(trace)
-        self._count_conflicts(trace, fresh)
+        self._membership.count_conflicts(trace, fresh)
         if target != trace.conversation or (target and (again or way.end != trace.lead)):
             self._membership.move(trace, target, way, replaying=self._resent is not None)
         elif target:
             self._membership.send_spans(trace, fresh)
             self._membership.tell_keys(trace)
-
-    def _count_conflicts(self, trace: TraceState, fresh: Sequence[bytes]) -> None:
-        """Each id of a trace beyond its first is counted once, when it comes (rule 4)."""
-        new = {trace.spans[one].ids[0] for one in fresh if trace.spans[one].ids}
-        if not new:
-            return
-        came = set(fresh)
-        known = {head.ids[0] for span_id, head in trace.spans.items() if head.ids and span_id not in came}
-        conflicts = max(0, len(new | known) - 1) - max(0, len(known) - 1)
-        if conflicts:
-            self.outbox.count(Result.NOTED, "id_conflict", conflicts)
 
     def _target(self, trace: TraceState, way: Way) -> str:
         """The conversation it belongs to now; empty while it waits, or has nothing to do with work."""
@@ -212,6 +206,9 @@ class ResolveStep:
     # -- time ----------------------------------------------------------------------------------------------------------
 
     def _schedule(self, key: bytes, trace: TraceState) -> None:
+        if trace.settled is not None:
+            self.traces.settle(key)
+            return
         if trace.held:
             heapq.heappush(self._holding, (trace.start, key))
         due = self._due(trace)
@@ -221,7 +218,7 @@ class ResolveStep:
 
     def _due(self, trace: TraceState) -> int:
         """When to look again: the wait for an id ends, the sessions have settled, retention is over."""
-        if trace.settled is not None or not trace.spans:
+        if not trace.spans:
             return trace.last_end + self.rules.retention
         if not trace.conversation and not trace.waited:
             return trace.first_end + self.rules.trace_timeout
@@ -245,17 +242,20 @@ class ResolveStep:
             if self._armed.get(key) != due:
                 continue
             del self._armed[key]
-            trace = self.traces.get(key)
+            trace = self.traces.moving.get(key)
             if trace is None:
                 continue
             if self._due(trace) < watermark:
                 self._look_at(key, trace)
             if key in self.traces:
                 self._schedule(key, trace)
+        for key in self.traces.due(watermark):
+            del self.traces[key]
+            self._gone.add(key)
 
     def _look_at(self, key: bytes, trace: TraceState) -> None:
         self._dirty.add(key)
-        if trace.settled is not None or not trace.spans:
+        if not trace.spans:
             del self.traces[key]
             self._gone.add(key)
         elif not trace.conversation and not trace.waited:
@@ -264,14 +264,14 @@ class ResolveStep:
         else:
             self._membership.count_unused(trace)
             self._asking.forget(key, trace)
-            trace.last_end, trace.settled = trace.end, sorted(trace.spans)
+            trace.last_end, trace.settled = trace.end, [] if trace.conversation else sorted(trace.spans)
             trace.spans, trace.linked, trace.shared, trace.asked = {}, {}, {}, {}
 
     def passes_on(self, watermark: int) -> int:
         """Not past the start of the oldest span that still waits for its conversation."""
         while self._holding:
             start, key = self._holding[0]
-            trace = self.traces.get(key)
+            trace = self.traces.moving.get(key)
             if trace is not None and trace.held and trace.start == start:
                 return min(watermark, start)
             heapq.heappop(self._holding)
@@ -285,15 +285,16 @@ class ResolveStep:
     def changed(self) -> Changed:
         states: list[tuple[bytes, bytes]] = []
         for key in self._dirty:
-            if key in self.traces:
-                states.append((key, _encode(self.traces[key])))
+            if (state := self.traces.state(key)) is not None:
+                states.append((key, state))
             elif key in self._asked_at:
                 tenant, _, response_id = key[1:].decode().partition("\0")
                 askers = self._asking.questions[tenant, response_id]
                 states.append((key, _encode((tenant, response_id, askers, self._asked_at[key]))))
+        states += self.traces.words.dump()
         gone = list(self._gone)
         self._dirty, self._gone = set(), set()
         return self._eraser.tombstones.with_changes(states, gone)
 
     def unresolved(self) -> int:
-        return sum(trace.held for trace in self.traces.values())
+        return sum(trace.held for trace in self.traces.moving.values())

@@ -1,0 +1,150 @@
+"""The traces of a partition: those that may still move as objects, those that have settled as a few bytes each.
+
+The rule this file keeps: of a settled trace its conversation, its start and where it leads are kept, for late spans and
+for those that ask, until retention is over (RULES.md 48); one of which more is to be kept, such as who asked it, is the
+exception and keeps all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+
+import msgspec
+
+from pipeline.core.packing import Words, pack_id, unpack_id
+from pipeline.core.resolving.leads import Way
+from pipeline.core.resolving.state import TraceState
+from pipeline.core.shelf import Shelf
+from pipeline.core.timeline import HOUR
+from schemas.outcome import TRACE_KEY
+
+SIMPLE, FULL = b"\x01", b"\x02"
+"""Before the state of a settled trace; the hour in which it leaves follows, in four bytes."""
+HOURS_OF_A_SWEEP = 24
+TRACE_ID_BYTES = 16
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(TraceState).decode
+
+
+class Traces(MutableMapping[bytes, TraceState]):
+    """By the key of their state, which ends in the trace id. Whoever gets a settled one may change it until `settle`.
+
+    Args:
+        retention: how long after its end a settled trace leaves, ns.
+    """
+
+    def __init__(self, retention: int) -> None:
+        self._retention = retention
+        self.words = Words()
+        self.moving: dict[bytes, TraceState] = {}
+        self._settled = Shelf()
+        self._out: set[bytes] = set()
+        self._swept_at = 0
+
+    def __getitem__(self, key: bytes) -> TraceState:
+        trace = self.find(key)
+        if trace is None:
+            raise KeyError(key)
+        return trace
+
+    def find(self, key: bytes) -> TraceState | None:
+        """The trace, ready to be changed."""
+        trace = self.moving.get(key)
+        if trace is None and (state := self._settled.pop(key)) is not None:
+            trace = self.moving[key] = self._unpack(key, state)
+            self._out.add(key)
+        return trace
+
+    def __setitem__(self, key: bytes, trace: TraceState) -> None:
+        self.moving[key] = trace
+
+    def __delitem__(self, key: bytes) -> None:
+        if self.moving.pop(key, None) is None and self._settled.pop(key) is None:
+            raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.moving or key in self._settled
+
+    def __len__(self) -> int:
+        return len(self.moving) + len(self._settled)
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from list(self.moving)
+        yield from [key for key, _ in self._settled.items()]
+
+    def settle(self, key: bytes) -> None:
+        """Pack it, if it has settled."""
+        trace = self.moving.get(key)
+        if trace is not None and trace.settled is not None:
+            self._settled.put(key, self._pack(trace))
+            del self.moving[key]
+        self._out.discard(key)
+
+    def settle_all(self) -> None:
+        """Pack what was taken out to be looked at."""
+        for key in list(self._out):
+            self.settle(key)
+
+    def due(self, watermark: int) -> list[bytes]:
+        """Settled ones whose retention is over, as far as it was their turn to be looked at."""
+        hour = watermark // HOUR
+        share = min(1.0, (hour - self._swept_at) / HOURS_OF_A_SWEEP)
+        if share <= 0:
+            return []
+        self._swept_at = hour
+        return [key for key, state in self._settled.sweep(share) if int.from_bytes(state[1:5], "big") < hour]
+
+    def load(self, key: bytes, state: bytes) -> TraceState | None:
+        """Returns: the trace, if it may still move."""
+        if state[:1] in (SIMPLE, FULL):
+            self._settled.put(key, state)
+            return None
+        trace = self.moving[key] = _decode(state)
+        return trace
+
+    def state(self, key: bytes) -> bytes | None:
+        """For a checkpoint; None if it is gone."""
+        trace = self.moving.get(key)
+        return self._settled.get(key) if trace is None else _encode(trace)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the settled ones."""
+        return self._settled.size
+
+    def _pack(self, trace: TraceState) -> bytes:
+        hour = (-(-(trace.last_end + self._retention) // HOUR)).to_bytes(4, "big")
+        simple = _simple(trace.tenant, trace.trace_id, trace.conversation, trace.told_start, trace.last_end)
+        ids = [] if trace.conversation else trace.settled
+        kept = msgspec.structs.replace(trace, stamp=0, first_end=0, waited=True, told=simple.told, settled=ids)
+        if kept == simple:
+            return SIMPLE + hour + trace.told_start.to_bytes(8, "big") + pack_id(trace.conversation, self.words)
+        return FULL + hour + _encode(kept)
+
+    def _unpack(self, key: bytes, state: bytes) -> TraceState:
+        if state[:1] == FULL:
+            return _decode(memoryview(state)[5:])
+        tenant, trace_id = key[1 : -TRACE_ID_BYTES - 1].decode(), key[-TRACE_ID_BYTES:]
+        last_end = int.from_bytes(state[1:5], "big") * HOUR - self._retention
+        return _simple(
+            tenant, trace_id, unpack_id(state[13:], self.words), int.from_bytes(state[5:13], "big"), last_end
+        )
+
+
+def _simple(tenant: str, trace_id: bytes, conversation: str, start: int, last_end: int) -> TraceState:
+    """A settled trace that went to its own conversation, states no key but itself, and was asked by nobody."""
+    return TraceState(
+        tenant,
+        trace_id,
+        {},
+        conversation,
+        waited=True,
+        told=(start, conversation),
+        keys=[(TRACE_KEY, trace_id.hex())],
+        settled=[],
+        last_end=last_end,
+        way=Way(conversation, trace_id, 0, (start, trace_id)),
+        told_start=start,
+        lead=trace_id,
+    )
