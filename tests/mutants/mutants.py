@@ -62,9 +62,9 @@ MUTANTS = (
     ),
     Mutant(
         "an older statement of where a trace is wins",
-        "pipeline/core/correlating/step.py",
-        "if known is not None and record.stamp < known.stamp:",
-        "if known is not None and record.stamp > known.stamp:",
+        "pipeline/core/correlating/keys.py",
+        "if known is not None and record.stamp < known.stamp:\n            return\n        state.statements",
+        "if known is not None and record.stamp > known.stamp:\n            return\n        state.statements",
         VERDICTS,
         "id_that_comes_later",
     ),
@@ -94,7 +94,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is retracted stays where it was",
-        "pipeline/core/correlating/step.py",
+        "pipeline/core/correlating/identities.py",
         'for target in sorted({conversation, known.conversation} - {""}):',
         'for target in sorted({conversation} - {""}):',
         VERDICTS,

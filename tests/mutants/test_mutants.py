@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.mutants import MUTANTS, SESSIONS, VERDICTS, Mutant
+from tests.mutants.mutants import MUTANTS, Mutant
+from tests.mutants.outcome_mutants import OUTCOME_MUTANTS
 
+ALL = (*MUTANTS, *OUTCOME_MUTANTS)
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("pipeline", "schemas", "tests/oracle", "tests/property", "tests/unit/core")
 CASES_FAILED = 1  # pytest's exit code; another one means that nothing was tested
@@ -38,8 +40,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_without_a_mistake_the_cases_pass(copy: Path) -> None:
-    wanted = " or ".join(sorted({mutant.cases for mutant in MUTANTS}))
-    done = run(copy, SESSIONS, VERDICTS, "-k", wanted)
+    wanted = " or ".join(sorted({mutant.cases for mutant in ALL}))
+    done = run(copy, *sorted({mutant.tests for mutant in ALL}), "-k", wanted)
     assert done.returncode == 0, done.stdout
     located = subprocess.run(
         [sys.executable, "-c", "import pipeline; print(pipeline.__file__)"],
@@ -51,7 +53,7 @@ def test_without_a_mistake_the_cases_pass(copy: Path) -> None:
     assert Path(located.stdout.strip()).is_relative_to(copy)
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name.replace(" ", "-"))
+@pytest.mark.parametrize("mutant", ALL, ids=lambda one: one.name.replace(" ", "-"))
 def test_the_mistake_is_found(mutant: Mutant, copy: Path) -> None:
     file = copy / mutant.file
     right = (ROOT / mutant.file).read_text()

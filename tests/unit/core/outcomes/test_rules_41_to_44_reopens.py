@@ -246,6 +246,17 @@ def test_rule_42_a_session_that_is_cut_anew_keeps_what_was_said_of_it() -> None:
     assert found["default", "b", 1].reopens_elsewhere == ("a#2",)
 
 
+def test_rule_42_what_one_session_has_in_common_its_neighbours_have_not() -> None:
+    spans = [
+        *order(1, T0, "a", subject="s", keys={"o": ("k",)}),
+        *order(2, LATER, "a", subject="s", keys={"o": ("l",)}),
+        *order(3, T0 + 5 * HOUR, "b", subject="s", keys={"o": ("k",)}),
+    ]
+    found = arrived(*spans).verdicts()
+    assert found["default", "b", 1].reopens_elsewhere == ("a#1",)
+    assert not found["default", "a", 2].reopened
+
+
 def test_rule_42_within_and_across_the_earlier_return_says_since_when() -> None:
     spans = [*both({}, {}, 5 * HOUR), *order(3, T0 + 3 * HOUR, "a", **SAME)]
     first = arrived(*spans).verdicts()["default", "a", 1]
