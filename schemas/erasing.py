@@ -69,7 +69,7 @@ class EraseRows(msgspec.Struct, array_like=True, frozen=True):
 
     Args:
         digest: see `Forgotten`. until: when the store may take such a conversation again, ns.
-        alias: what the store calls what stays of it.
+        alias: what the store calls what stays of it; empty where nothing does, as its trace is elsewhere.
     """
 
     tenant: str

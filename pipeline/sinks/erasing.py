@@ -91,27 +91,40 @@ def _erase(store: Connection, order: EraseRows) -> None:
         f"UNION ALL SELECT arrayJoin(trace_ids) FROM verdicts WHERE {where})",
         values,
     )
+    if order.alias:
+        _keep_nameless(store, where, values)
+    for table in OF_CONVERSATIONS:
+        if counts[table]:
+            store.command(f"ALTER TABLE {table} DELETE WHERE {where}", values, DONE)
+    _erase_letters(store, order.tenant, traces, counts)
+    store.command(
+        "INSERT INTO erased (tenant, digest, place, until) VALUES "
+        "({tenant:String}, {digest:String}, {place:UInt64}, fromUnixTimestamp64Milli({until:Int64}, 'UTC'))",
+        values | {"digest": order.digest.hex(), "until": order.until // 1_000_000},
+    )
+    if order.order:
+        _receipts(store, order, counts)
+
+
+def _keep_nameless(store: Connection, where: str, values: dict[str, Any]) -> None:
+    """A row for each session that counts."""
     store.command(
         f"INSERT INTO verdicts (conversation, reason, start, end, flags, {', '.join(KEPT)}) "
         f"SELECT {{alias:String}}, 'erased', bucket, bucket, ['erased'], {', '.join(KEPT)} "
         f"FROM verdicts FINAL WHERE {where} AND revision > 0",
         values,
     )
-    for table in OF_CONVERSATIONS:
-        if counts[table]:
-            store.command(f"ALTER TABLE {table} DELETE WHERE {where}", values, DONE)
-    if traces:
-        letters = "tenant = {tenant:String} AND cityHash64(trace_id) IN {traces:Array(UInt64)}"
-        known = {"tenant": order.tenant, "traces": [trace for (trace,) in traces]}
-        counts["dead_letters"] = _count(store, "dead_letters", letters, known)
-        if counts["dead_letters"]:
-            store.command(f"ALTER TABLE dead_letters DELETE WHERE {letters}", known, DONE)
-    store.command(
-        "INSERT INTO erased (tenant, digest, place, until) VALUES "
-        "({tenant:String}, {digest:String}, {place:UInt64}, fromUnixTimestamp64Milli({until:Int64}, 'UTC'))",
-        values | {"digest": order.digest.hex(), "until": order.until // 1_000_000},
-    )
-    _receipts(store, order, counts)
+
+
+def _erase_letters(store: Connection, tenant: str, traces: list[tuple[Any, ...]], counts: dict[str, int]) -> None:
+    """The dead letters about its traces."""
+    if not traces:
+        return
+    letters = "tenant = {tenant:String} AND cityHash64(trace_id) IN {traces:Array(UInt64)}"
+    values = {"tenant": tenant, "traces": [trace for (trace,) in traces]}
+    counts["dead_letters"] = _count(store, "dead_letters", letters, values)
+    if counts["dead_letters"]:
+        store.command(f"ALTER TABLE dead_letters DELETE WHERE {letters}", values, DONE)
 
 
 def _count(store: Connection, table: str, where: str, values: dict[str, Any]) -> int:

@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -219,7 +220,7 @@ def test_what_is_forgotten_is_found_nowhere_and_no_total_changes(line: Line, tmp
     for path, body in sent:
         line.send(path, body)
     for conversation in (FIRST, BY_SUBJECT, f"chat-{KEPT}"):
-        line.until(lambda named=conversation: line.revision(named, 1), f"a verdict of {conversation}")
+        line.until(partial(line.revision, conversation, 1), f"a verdict of {conversation}")
     before = line.still()
     seen = line.visible()
     assert all(any(text.encode() in part for part in seen.values()) for text in (SECRET, KEPT))

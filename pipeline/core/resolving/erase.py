@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
 
+from msgspec import structs
+
 from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.erasing import (
     CONVERSATION,
@@ -23,10 +25,12 @@ from pipeline.core.erasing import (
     receipt,
 )
 from pipeline.core.resolving.asking import Asking
+from pipeline.core.resolving.leads import pseudo
 from pipeline.core.resolving.state import TraceState
-from schemas.erasing import Forgotten, Unasked
-from schemas.span import Answer, Asked, SpanArrival, Stated
+from schemas.erasing import ERASE_ROWS, EraseRows, Forgotten, Unasked
+from schemas.span import Answer, Asked, SpanArrival, Stated, TraceGone
 from schemas.topics import Stage, Topic, partition_of
+from schemas.wire import Row
 
 QUESTION = b"q"
 
@@ -144,11 +148,22 @@ class TraceEraser:
             until = held.until
         else:
             return False
-        new = 0 if trace.conversation else len(trace.spans)  # others have been counted already
-        if new:
-            bury(self._outbox, self._partition, Topic.SPANS, trace.tenant, f"{new} spans", new)
+        if trace.conversation:
+            self._withdraw(trace, until)
+        else:  # of others the spans have been counted already
+            n = len(trace.spans)
+            bury(self._outbox, self._partition, Topic.SPANS, trace.tenant, f"{n} spans", n)
         self._erase(key, trace, until)
         return True
+
+    def _withdraw(self, trace: TraceState, until: int) -> None:
+        """It has been sent elsewhere, when it was not known yet where it leads."""
+        tenant, conversation = trace.tenant, trace.conversation
+        gone = TraceGone(tenant, conversation, trace.trace_id, self._versions.next())
+        self._outbox.send(Topic.SESSION_EVENTS, partition_of(self._partitions, tenant, conversation), gone)
+        if conversation == pseudo(trace.trace_id):
+            told = EraseRows(tenant, conversation, conversation_digest(tenant, conversation), until, "", "")
+            self._outbox.send(Topic.ROWS, self._partition, Row(ERASE_ROWS, list(structs.astuple(told))))
 
     def _erase(self, key: bytes, trace: TraceState, until: int) -> None:
         tenant, trace_id = trace.tenant, trace.trace_id

@@ -96,7 +96,10 @@ class Line:
         """Of every session the document with the highest version, tombstones left out."""
         newest: dict[bytes, dict[str, Any]] = {}
         for key, value in self.runner.verdicts():
-            document = json.loads(value or b"{}")
+            if value is None:  # a tombstone: erased
+                newest.pop(key, None)
+                continue
+            document = json.loads(value)
             if key not in newest or document["version"] > newest[key]["version"]:
                 newest[key] = document
         found = [one for one in newest.values() if not one["deleted"]]
