@@ -37,6 +37,30 @@ class Changed(msgspec.Struct, frozen=True):
 Mark = tuple[dict[tuple[Topic, int], int], Counter[tuple[str, str]]]
 
 
+class KeyBroke(Exception):
+    """The step raised while it published what it holds under `key`; the error itself is the cause."""
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+class At:
+    """`with At(key): ...`: what is raised within says at which key, as `KeyBroke`."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, MemoryError):
+            raise KeyBroke(self._key) from error
+
+
 class Outbox:
     """What a step wants sent and counted; the runner takes it at every cut."""
 
@@ -116,7 +140,12 @@ class PartitionStep(Protocol):
         """All that was in the log when the partition was opened has been applied."""
 
     def publish(self) -> None:
-        """Bring what is emitted up to date with the state; several changes of a key since the last call become one."""
+        """Bring what is emitted up to date with the state; several changes of a key since the last call become one.
+
+        Raises:
+            KeyBroke: something went wrong at this key alone. A step that raises it has a set `aside`: keys that it
+                leaves as they were last published.
+        """
 
     def changed(self) -> Changed:
         """The keys that changed since the last call."""

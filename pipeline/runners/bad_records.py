@@ -2,8 +2,9 @@
 
 The rule this file keeps: a step that raised is trusted no more. Its runner goes back to the checkpoint and takes the
 input since then again, record by record up to where it broke; so the record at fault is found, and left out when the
-input is taken once more. Ten in a row are no accident but a fault of ours: that ends the stage, and so does an error
-that no record is to blame for.
+input is taken once more. Where no record since the checkpoint is to blame, but the step says at which key it broke,
+that key is set aside: it stays as it was last published, until the worker starts again. Ten in a row, records or keys,
+are no accident but a fault of ours: that ends the stage, and so does an error that neither is to blame for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from pipeline.core.effects import Outbox, Result
+from pipeline.core.effects import KeyBroke, Outbox, Result
 from pipeline.logs import Log
 from pipeline.runners.messages import Incoming
 from schemas.topics import Topic
@@ -42,6 +43,8 @@ class BadRecords:
     def __init__(self, stage: str, number: int) -> None:
         self.stage, self.number = stage, number
         self.careful_to = -1
+        self.aside: frozenset[bytes] = frozenset()
+        self.untold: dict[bytes, str] = {}  # keys set aside, and why, of which no letter was sent yet
         self._why: dict[Place, str] = {}
         self._last: Place = (-1, -1)
         self._in_a_row = 0
@@ -56,10 +59,7 @@ class BadRecords:
         Raises:
             Exception: the error itself, when too many in a row did.
         """
-        self._in_a_row += 1
-        if self._in_a_row >= MOST_IN_A_ROW:
-            log.error("records make their step raise, one after the other: the fault is ours", stage=self.stage)
-            raise error
+        self._one_more(error)
         self._why[place], self._last = raised(error), place
         log.error(
             "a record makes its step raise; it becomes a dead letter",
@@ -70,6 +70,29 @@ class BadRecords:
             record=place[1],
             kind=type(record).__name__,
         )
+
+    def set_aside(self, error: KeyBroke) -> None:
+        """No record since the checkpoint is to blame, but this key is.
+
+        Raises:
+            Exception: the error itself, when too many in a row did.
+        """
+        self._one_more(error)
+        self.aside |= {error.key}
+        self.untold[error.key] = raised(error)
+        log.error(
+            "a key makes its step raise; it stays as it was last published",
+            error,
+            stage=self.stage,
+            partition=self.number,
+            key=error.key,
+        )
+
+    def _one_more(self, error: Exception) -> None:
+        self._in_a_row += 1
+        if self._in_a_row >= MOST_IN_A_ROW:
+            log.error("one after the other makes its step raise: the fault is ours", stage=self.stage)
+            raise error
 
     def went_well(self, place: Place) -> None:
         """A record was applied; what is taken again, before the last bad one, proves nothing new."""
@@ -84,6 +107,8 @@ class BadRecords:
 
 def raised(error: BaseException) -> str:
     """What was raised and where, without its text, which may hold content."""
+    if isinstance(error, KeyBroke) and error.__cause__ is not None:
+        error = error.__cause__
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{where}"
@@ -108,3 +133,12 @@ def bury(
     key = f"{message.topic}/{message.partition}/{message.offset}/{index}".encode()
     outbox.send(Topic.DEAD_LETTERS, target, Keyed(key, msgspec.json.encode(letter)))
     outbox.count(Result.DEAD_LETTERED, REASON, count)
+
+
+def bury_key(outbox: Outbox, topic: str, number: int, key: bytes, why: str) -> None:
+    """Make a dead letter of what a step holds under a key, which lies in no one message."""
+    detail = f"the step raised {why} at the key {key.decode(errors='replace')!r}, which stays as it was last published"
+    letter = DeadLetter(REASON, detail, topic, number, -1, 0, 0)
+    name = f"{topic}/{number}/".encode() + key
+    outbox.send(Topic.DEAD_LETTERS, number, Keyed(name, msgspec.json.encode(letter)))
+    outbox.count(Result.NOTED, REASON)

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from pipeline.core.effects import PartitionStep, Result
+from pipeline.core.effects import KeyBroke, PartitionStep, Result
 from pipeline.core.timeline import Source, Watermarks
-from pipeline.runners.bad_records import BadRecords, StepBroke, bury
+from pipeline.runners.bad_records import BadRecords, StepBroke, bury, bury_key
 from pipeline.runners.checkpoint import Cut
 from pipeline.runners.messages import Incoming, pack
 from pipeline.runners.options import StageSpec
@@ -136,18 +136,27 @@ class Partition:
 
     def _guarded(self, work: Callable[[], None]) -> None:
         """Let the step do what any record since the last cut may make it raise."""
+        self._leave_aside()
         try:
             work()
         except MemoryError:
             raise
         except Exception as error:
-            if self.bad.careful_to >= self.applied:
-                raise  # taken one by one, no record is to blame
-            self.bad.careful_to = self.applied
+            if self.bad.careful_to < self.applied:
+                self.bad.careful_to = self.applied
+            elif isinstance(error, KeyBroke):
+                self.bad.set_aside(error)  # taken one by one, no record is to blame
+            else:
+                raise
             raise StepBroke from error
+
+    def _leave_aside(self) -> None:
+        if self.bad.aside:
+            self.step.aside = self.bad.aside  # type: ignore[attr-defined]
 
     def _publish_all(self) -> None:
         """Publish what the step would put off, too."""
+        self._leave_aside()
         for _ in range(1 + getattr(self.step, "patience", 0)):
             self.step.publish()
 
@@ -177,6 +186,8 @@ class Partition:
             StepBroke: see above; what was applied since the last cut is lost.
         """
         self._guarded(self.step.publish)
+        for key, why in self.bad.untold.items():
+            bury_key(self.step.outbox, self.spec.source, self.number, key, why)
         records, counts = self.step.outbox.take()
         passes_on = self.step.passes_on(self.watermarks.watermark)
         outputs = pack(records, self._marks(passes_on, all_applied))
@@ -199,6 +210,7 @@ class Partition:
     def sent(self, cut: Cut) -> None:
         """All of this cut is durable."""
         self.bad.forget(cut.applied + 1)
+        self.bad.untold = {}
         self.passed = max(self.passed, cut.passes_on)
 
     def heartbeat(self, all_applied: bool) -> dict[Topic, list[Mark]]:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pipeline.core.contracts.book import ContractBook
-from pipeline.core.effects import Changed, Outbox, Result, Versions
+from pipeline.core.effects import At, Changed, Outbox, Result, Versions
 from pipeline.core.judging.bench import Bench
 from pipeline.core.judging.erase import ConversationEraser
 from pipeline.core.judging.fold import Fold
@@ -62,7 +62,7 @@ class JudgeStep:
         self._judged_by = JudgedBy(book)
         self._timers: list[tuple[int, bytes]] = []
         self._touched: dict[bytes, int] = {}
-        self._dirty, self._gone = set[bytes](), set[bytes]()
+        self._dirty, self._gone, self.aside = set[bytes](), set[bytes](), frozenset[bytes]()
         self._replayed: set[bytes] | None = None
         self._outcome_at = 0  # of the newest outcome since the last publication
 
@@ -228,9 +228,9 @@ class JudgeStep:
         ready = [key for key, age in self._touched.items() if age >= self.patience or self._judged(key)]
         for key in ready:
             del self._touched[key]
-            conversation = self.conversations.get(key)
-            if conversation is not None:
-                self._recompute(key, conversation)
+            if key not in self.aside and (conversation := self.conversations.get(key)) is not None:
+                with At(key):
+                    self._recompute(key, conversation)
         for key in self._touched:
             self._touched[key] += 1
         self.conversations.rest(self._touched)

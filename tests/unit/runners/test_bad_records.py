@@ -206,6 +206,30 @@ def test_a_conversation_that_cannot_be_judged_costs_only_what_made_it_so(monkeyp
     assert (letter.tenant, letter.trace_id) == ("default", f"{2:032x}")
 
 
+def test_a_conversation_that_breaks_with_time_stays_as_it_was_published_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judged = JudgeStep._recompute
+
+    def breaks(self: JudgeStep, key: bytes, conversation: Any) -> None:
+        if conversation.name == "c" and self.watermark > T0 + HOUR:
+            raise ZeroDivisionError
+        judged(self, key, conversation)
+
+    monkeypatch.setattr(JudgeStep, "_recompute", breaks)
+    line = Line().spans(*turn(1, T0, {**ORDER, "session.id": "c"}), *turn(2, T0, {**ORDER, "session.id": "d"}))
+    line.until(T0 + HOUR).until(T0 + 50 * HOUR)
+    completions = {one["conversation"]: one["completion"] for one in line.sessions()}
+    assert completions == {"c": "incomplete", "d": "incomplete"}
+    claimed = {one["conversation"]: one["claimed"] for one in line.sessions()}
+    assert claimed == {"c": "", "d": "assumed"}
+    (letter,) = line.letters()
+    assert (letter.reason, "default" in letter.detail) == ("step_error", True)
+    assert line.counted("noted", "step_error", Stage.JUDGE) == 1
+    line.spans(*turn(3, T0 + 51 * HOUR, {**ORDER, "session.id": "e"})).until(T0 + 60 * HOUR)
+    assert [one["conversation"] for one in line.sessions()] == ["c", "d", "e"]
+
+
 def test_a_record_that_stage_1_cannot_stand_is_a_dead_letter_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line()
     batch = line.ingest._batch
