@@ -111,9 +111,9 @@ def retracted_proof(scene: Scene) -> None:
 def retracted_at_once(scene: Scene) -> None:
     """Said and taken back under the same version, whichever is heard first: it is taken back."""
     one = _order(scene)
-    hours = _orders_of_arrival(scene, 2)
     to = {"trace_id": one.hex}
-    scene.say("escalation", "helpdesk", one.end_ns + HOUR_NS, to, ACCEPTED, None, numbers=(4, 4), arrive_h=hours)
+    for kind, data, hours in (("escalation", ACCEPTED, (0.1, 3.0)), ("reopen", TICKET, (3.0, 0.1))):
+        scene.say(kind, "helpdesk", one.end_ns + HOUR_NS, to, data, None, numbers=(4, 4), arrive_h=hours)
     scene.session(scene.name(), [one], ORDER, complete=True, verified=False)
 
 

@@ -27,6 +27,18 @@ def shared(scene: Scene) -> None:
     scene.session(scene.name("b"), [two], ORDER, complete=True, verified=True, answer=True)
 
 
+def shared_here(scene: Scene) -> None:
+    """Two sessions of one conversation act on one order: the proof is about both, the complaint about the later."""
+    who, key = scene.name(), scene.name("key")
+    one = scene.trace(who, 0, *ORDERS, says=task(key=key, issue=scene.name("first")))
+    two = scene.trace(who, 240, *ORDERS, says=task(key=key, issue=scene.name("second")))
+    scene.say("evidence", "billing", two.end_ns + HOUR_NS, by_key(key), SETTLED)
+    scene.say("evidence", "warehouse", one.end_ns + HOUR_NS, by_key(key), SHIPPED)
+    scene.say("resolution", "survey", two.end_ns + HOUR_NS, by_key(key), NO)
+    scene.session(who, [one], ORDER, complete=True, verified=True)
+    scene.session(who, [two], ORDER, complete=True, verified=False, answer=False, follow_up=True)
+
+
 def known_before(scene: Scene) -> None:
     """Evidence of an hour before the second session began is not about it, by its key; it was about the first."""
     key = scene.name("key")

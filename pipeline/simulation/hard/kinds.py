@@ -70,6 +70,7 @@ KINDS: Mapping[str, Kind] = {
     "past_horizon": Kind(corrections.past_horizon),
     # business keys
     "key_shared": Kind(keys.shared, hours=20),
+    "key_shared_here": Kind(keys.shared_here),
     "key_known_before": Kind(keys.known_before),
     "key_before_all": Kind(keys.before_all),
     "key_late_holder": Kind(keys.late_holder),
@@ -83,6 +84,7 @@ KINDS: Mapping[str, Kind] = {
     "elsewhere_refused": Kind(returns.elsewhere_refused),
     "elsewhere_of_two": Kind(returns.elsewhere_of_two),
     "elsewhere_and_here": Kind(returns.elsewhere_and_here),
+    "elsewhere_one_of_two": Kind(returns.elsewhere_one_of_two),
     "elsewhere_moved": Kind(returns.elsewhere_moved),
     "elsewhere_other_issue": Kind(returns.elsewhere_other_issue),
     "elsewhere_other_customer": Kind(returns.elsewhere_other_customer, hours=14),

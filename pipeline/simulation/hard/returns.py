@@ -90,6 +90,17 @@ def elsewhere_and_here(scene: Scene) -> None:
     scene.session(scene.name("b"), [three], STATUS, complete=True)
 
 
+def elsewhere_one_of_two(scene: Scene) -> None:
+    """Of a conversation's claims only the one about the same trouble is taken back elsewhere."""
+    who = scene.name("a")
+    one = _asked(scene, "a", 0, issue="lost")
+    two = _asked(scene, "a", 4, key="order")
+    three = _asked(scene, "b", 9, issue="lost")
+    scene.session(who, [one], STATUS, complete=True, reopened=True, across=True)
+    scene.session(who, [two], STATUS, complete=True)
+    scene.session(scene.name("b"), [three], STATUS, complete=True)
+
+
 def elsewhere_moved(scene: Scene) -> None:
     """Whoever came back had no id at first: only with it, hours later, is it another conversation."""
     one = _asked(scene, "a", 0, issue="lost")
