@@ -10,10 +10,10 @@ import yaml
 from pipeline.embedded.ports import free_port
 from tests.services.examples.conftest import ROOT, Start, Trueup
 from tests.simulation.test_live import Live
-from tools.examples import COLLECTOR, suitable_go
+from tools.examples import COLLECTOR
 
 DEPLOYED = ROOT / "deploy" / "collector" / "collector.yaml"
-BUILT = COLLECTOR.exists() or suitable_go() is not None
+BUILT = COLLECTOR.exists()
 """Where there is no Go to build the Collector with, rotel alone is tested, and `make test-examples` says so."""
 
 
