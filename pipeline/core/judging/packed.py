@@ -100,12 +100,13 @@ def pack_session(session: Session, marks: Iterable[bytes], words: Words) -> byte
         told[place] = _own(told[place])
     claim = session.claim
     said = [claim.value, claim.time - summary.start, claim.span_id, claim.by_rule] if claim is not None else None
-    family = [session.family.name, session.family.source.value]
+    contract = session.family.contract  # the one that judged it, whatever is loaded later
+    family = [session.family.name, session.family.source.value, contract.version if contract is not None else 0]
     return pack([told, session.turns, family, said, pack_marks(marks)], words)
 
 
 def unpack_session(data: bytes, words: Words, book: ContractBook) -> Unpacked:
-    (told, turns, (name, source), said, marks), _ = unpack(data, words)
+    (told, turns, (name, source, version), said, marks), _ = unpack(data, words)
     start = told[_START]
     for place in _AFTER_START:
         told[place] += start
@@ -114,7 +115,7 @@ def unpack_session(data: bytes, words: Words, book: ContractBook) -> Unpacked:
     told[_VALUES]["resource"] = _unlike(told[_VALUES]["resource"])
     for place in _ALIKE:
         told[place] = _unlike(told[place])
-    family = Family(name, FamilySource(source), book.in_force(name, start) if name else None)
+    family = Family(name, FamilySource(source), book.named(f"{name}@{version}") if version else None)
     claim = Claim(said[0], start + said[1], said[2], said[3]) if said is not None else None
     summary = msgspec.convert(told, Summary)
     return Unpacked(Session([], turns, family, claim, summary), unpack_marks(marks))
