@@ -111,7 +111,9 @@ async def _body(request: web.Request) -> dict[str, Any]:
 def _asked(body: dict[str, Any], of_token: str | None) -> tuple[str, str, str]:
     """Tenant, which of the two it is, and its value."""
     tenant = normalise_id(body.get("tenant", of_token or DEFAULT_TENANT))
-    if not tenant or (of_token is not None and tenant != of_token):
+    if not tenant:
+        raise Refusal(400, "tenant: says nothing (blank, null or no text)", parameter="tenant")
+    if of_token is not None and tenant != of_token:
         raise Refusal(403, f"the token may erase sessions of the tenant {of_token} alone")
     given = [field for field in ("conversation", "subject") if field in body]
     if len(given) != 1:

@@ -12,7 +12,7 @@ import pytest
 from pipeline.embedded.ports import free_port, holder_of
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = [["up"], ["demo"], ["worker"], ["gateway"], ["sink"], ["migrate"], ["contracts", "check"]]
+COMMANDS = [["up"], ["forget"], ["demo"], ["worker"], ["gateway"], ["sink"], ["migrate"], ["contracts", "check"]]
 
 
 def run(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -45,6 +45,7 @@ def test_every_command_has_help_with_an_example(command: list[str]) -> None:
         pytest.param(["dance"], "dance", id="unknown command"),
         pytest.param(["contracts", "check", "/nowhere"], "/nowhere: has no contract", id="no contracts"),
         pytest.param(["worker", "--config", "/nowhere.toml"], "/nowhere.toml: cannot be read", id="no config"),
+        pytest.param(["forget", "--session", "chat-17"], "write TENANT/CONVERSATION", id="unclear what to forget"),
         pytest.param(["migrate", "--dsn", "mysql://x"], "the dsn must begin with", id="foreign dsn"),
     ],
 )
