@@ -57,6 +57,15 @@ def test_without_the_contract_it_tells_what_it_knows() -> None:
     assert payment.why.startswith("It waits for it until ")
 
 
+def test_a_return_in_another_conversation_is_named() -> None:
+    told = story("came-back")
+    told["sessions"][0]["revisions"][-1]["verdict"]["reopened_by"] = "mail-7#2"
+
+    text = as_text(explain(told), told["as_of"])
+
+    assert "Why the customer came back: see the session mail-7#2 of the same customer." in text
+
+
 def test_what_an_agent_says_of_itself_is_called_a_claim() -> None:
     told = story("waiting")
     told["outcomes"] = [
