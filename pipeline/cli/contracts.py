@@ -36,4 +36,4 @@ def check(
         for problem in error.problems:
             print(problem)
         raise typer.Exit(2) from error
-    print(f"{len(files)} contracts are well written: {', '.join(book.families)}")
+    print(f"{len(files)} contracts are well written: {', '.join(sorted(one.name for one in book))}")
