@@ -28,7 +28,9 @@ KEPT = (
     "contract_version", "claim", "claimed", "terminal_reason", "completion", "verified", "escalated",
     "handoff_attempted", "reopened", "follow_up", "confirmed", "refused", "invalid", "eligible", "resolved", "score",
     "turns", "runs", "tool_calls", "tool_calls_ok", "errors", "retries", "input_tokens", "output_tokens",
-    "cached_tokens", "agents", "settled", "as_of",
+    "cached_tokens", "agents", "settled", "as_of", "goal_achievement", "goal_state", "coherence", "coherence_state",
+    "contradictions", "feedback", "memory", "knowledge", "tool", "prompt", "system", "failure_stage", "failure_cause",
+    "failure_agent", "reliability",
 )  # fmt: skip
 """What stays of a session, so that lists go on being as long as the numbers behind which they stand; the rest is empty.
 """
@@ -93,6 +95,7 @@ def _erase(store: Connection, order: EraseRows) -> None:
     )
     if order.alias:
         _keep_nameless(store, where, values)
+    _erase_mentions(store, where, values)
     for table in OF_CONVERSATIONS:
         if counts[table]:
             store.command(f"ALTER TABLE {table} DELETE WHERE {where}", values, DONE)
@@ -114,6 +117,26 @@ def _keep_nameless(store: Connection, where: str, values: dict[str, Any]) -> Non
         f"FROM verdicts FINAL WHERE {where} AND revision > 0",
         values,
     )
+
+
+def _erase_mentions(store: Connection, where: str, values: dict[str, Any]) -> None:
+    """Sessions elsewhere of the same subjects may say that they were taken back by this one, or took it back."""
+    elsewhere = store.query(
+        "SELECT DISTINCT cityHash64(conversation) FROM verdicts WHERE tenant = {tenant:String} AND hasAny(subjects, "
+        f"(SELECT groupUniqArrayArray(subjects) FROM verdicts WHERE {where}))",
+        values,
+    )
+    mentions = (
+        "tenant = {tenant:String} AND cityHash64(conversation) IN {elsewhere:Array(UInt64)} AND "
+        "arrayExists(one -> cityHash64(replaceRegexpOne(one, '#[0-9]+$', '')) = {place:UInt64}, arrayPushBack("
+        "JSONExtract(verdict, 'reopens_elsewhere', 'Array(String)'), JSONExtractString(verdict, 'reopened_by')))"
+    )
+    told = values | {"elsewhere": [place for (place,) in elsewhere]}
+    if elsewhere and _count(store, "revisions", mentions, told):
+        text = r"verdict, '\"reopened_by\":\"(?:[^\"\\\\]|\\\\.)+\"', '\"reopened_by\":\"erased\"'"
+        texts = r"'\"reopens_elsewhere\":\\[\"(?:[^\"\\\\]|\\\\.|\",\")*\"\\]', '\"reopens_elsewhere\":[\"erased\"]'"
+        nameless = f"replaceRegexpAll(replaceRegexpAll({text}), {texts})"
+        store.command(f"ALTER TABLE revisions UPDATE verdict = {nameless} WHERE {mentions}", told, DONE)
 
 
 def _erase_letters(store: Connection, tenant: str, traces: list[tuple[Any, ...]], counts: dict[str, int]) -> None:

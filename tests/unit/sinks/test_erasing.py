@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 
@@ -114,3 +115,20 @@ def test_what_is_known_of_a_subject_is_found_also_in_old_versions(store: Store) 
     assert (one.conversation, one.sessions) == ("of-subject", 3)
     assert asyncio.run(store.sessions_of(TENANT, "of-subject")) == 3
     assert asyncio.run(store.sessions_of(TENANT, "nobody")) == 0
+
+
+def test_what_others_say_of_it_loses_its_name(store: Store) -> None:
+    subject = {"subjects": ["5hared"]}
+    document = {"reopened_by": 'na"me]#1', "reopens_elsewhere": ["x#1", 'na"me]#2'], "family": "na"}
+    fill(store, 'na"me]', "k", **subject)
+    fill(store, "other", "l", verdict=json.dumps(document, separators=(",", ":")), **subject)
+    plain = json.dumps({"reopened_by": "x#1", "reopens_elsewhere": []}, separators=(",", ":"))
+    fill(store, "third", "m", verdict=plain, **subject)
+
+    asyncio.run(store.erase([order('na"me]')]))
+
+    texts = "SELECT verdict FROM revisions WHERE conversation = {c:String}"
+    assert json.loads(store.query(texts, {"c": "other"})[0][0]) == {
+        "reopened_by": "erased", "reopens_elsewhere": ["erased"], "family": "na",
+    }  # fmt: skip
+    assert store.query(texts, {"c": "third"}) == [(plain,)]
