@@ -192,23 +192,23 @@ def _write_body(tag: int, body: bytes, out: bytearray) -> None:
 _HEX = re.compile(r"(.*?)((?:[0-9a-f]{2}){4,})", re.DOTALL)
 _UUID = re.compile(r"(.*?)([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})", re.DOTALL)
 _PLAIN, _HEXED, _UUIDED = range(3)
+_LONGEST = 255
 
 
-def pack_id(text: str, words: Words) -> bytes:
-    """An id as few bytes: most of them end in digits of a number, behind what many ids begin with."""
+def pack_id(text: str) -> bytes:
+    """An id as few bytes: most of them end in the digits of a number."""
     for kind, pattern in ((_UUIDED, _UUID), (_HEXED, _HEX)):
-        if match := pattern.fullmatch(text):
-            number = words.number(match[1])
-            if number is not None:
-                digits = bytes.fromhex(match[2].replace("-", ""))
-                return bytes((kind,)) + number.to_bytes(2, "big") + digits
+        match = pattern.fullmatch(text)
+        if match and len(begins := match[1].encode()) <= _LONGEST:
+            return bytes((kind, len(begins))) + begins + bytes.fromhex(match[2].replace("-", ""))
     return bytes((_PLAIN,)) + text.encode()
 
 
-def unpack_id(data: bytes, words: Words) -> str:
+def unpack_id(data: bytes) -> str:
     if data[0] == _PLAIN:
         return data[1:].decode()
-    begins, digits = words[int.from_bytes(data[1:3], "big")], data[3:].hex()
+    at = 2 + data[1]
+    digits = data[at:].hex()
     if data[0] == _UUIDED:
         digits = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-    return f"{begins}{digits}"
+    return data[2:at].decode() + digits

@@ -11,7 +11,8 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable
 
 from pipeline.core.correlating.identities import attach
-from pipeline.core.correlating.state import AddressedOutcome, Kept, Key, KeyState, Statement
+from pipeline.core.correlating.packed import KeptKeys
+from pipeline.core.correlating.state import AddressedOutcome, Key, KeyState, Statement
 from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.erasing import ERASED
 from pipeline.core.timeline import TimeRules
@@ -58,7 +59,7 @@ class Keys:
 
     def __init__(self, partitions: int, rules: TimeRules, outbox: Outbox, versions: Versions) -> None:
         self._partitions, self._rules, self._outbox, self._versions = partitions, rules, outbox, versions
-        self.kept = Kept(b"k", KeyState, _last, rules.retention)
+        self.kept = KeptKeys(b"k", _last, rules.retention)
         self._indices: dict[bytes, _Index] = {}
 
     def state_it(self, record: Stated, watermark: int, replaying: bool) -> None:

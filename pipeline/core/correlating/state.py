@@ -6,7 +6,7 @@ Everything stays until its retention is over, and it is known what changed (RULE
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -110,7 +110,7 @@ class Kept(Generic[State]):
         self, prefix: bytes, kind: type[State], expires: Callable[[State], int | None], retention: int
     ) -> None:
         self.prefix, self._expires, self._retention = prefix, expires, retention
-        self.states: dict[bytes, State] = {}
+        self.states: MutableMapping[bytes, State] = {}
         self._decode: Callable[[bytes], State] = msgspec.msgpack.Decoder(kind).decode
         self._dirty: set[bytes] = set()
         self._gone: set[bytes] = set()
@@ -160,9 +160,12 @@ class Kept(Generic[State]):
             last = self._expires(state)
             heapq.heappush(self._timers, ((now if last is None else last) + self._retention, key))
 
+    def _encoded(self, key: bytes) -> bytes:
+        return _encode(self.states[key])
+
     def changed(self) -> tuple[list[tuple[bytes, bytes]], list[bytes]]:
         """(encoded states that changed, keys that are gone) since the last call."""
-        states: list[tuple[bytes, Any]] = [(key, _encode(self.states[key])) for key in self._dirty]
+        states: list[tuple[bytes, Any]] = [(key, self._encoded(key)) for key in self._dirty]
         gone = list(self._gone)
         self._dirty, self._gone = set(), set()
         return states, gone

@@ -11,7 +11,7 @@ a conversation tells of its sessions --> their subject: who came back elsewhere 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -21,6 +21,7 @@ from pipeline.core.correlating.keys import Keys
 from pipeline.core.correlating.returns import SubjectSessions
 from pipeline.core.correlating.state import Identity, KeyState
 from pipeline.core.effects import Changed, Outbox, Versions
+from pipeline.core.packing import WORD
 from pipeline.core.timeline import TimeRules
 from schemas.contact import Contacts, Reached
 from schemas.erasing import Forgotten, Unaddressed
@@ -44,11 +45,11 @@ class CorrelateStep:
         self._replaying = False
 
     @property
-    def identities(self) -> dict[bytes, Identity]:
+    def identities(self) -> Mapping[bytes, Identity]:
         return self._outcomes.kept.states
 
     @property
-    def keys(self) -> dict[bytes, KeyState]:
+    def keys(self) -> Mapping[bytes, KeyState]:
         return self._keys.kept.states
 
     # -- restoring -----------------------------------------------------------------------------------------------------
@@ -56,10 +57,12 @@ class CorrelateStep:
     def load(self, key: bytes, state: bytes) -> None:
         if self._eraser.tombstones.load(key, state):
             return
-        if key[:1] == self._outcomes.kept.prefix:
+        if key[:1] == WORD:
+            self._keys.kept.packed.words.load(key, state)
+        elif key[:1] == self._outcomes.kept.prefix:
             self._outcomes.load(key, state)
         elif key[:1] == self._keys.kept.prefix:
-            self._keys.kept.load(key, state)
+            self._keys.kept.take_over(key, state)
         else:
             self._subjects.load(key, state)
 

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 import msgspec
 
 from pipeline.core.effects import Changed, Outbox, Result, Versions
-from pipeline.core.packing import WORD
 from pipeline.core.resolving.asking import Asking
 from pipeline.core.resolving.erase import QUESTION, TraceEraser, question_key
 from pipeline.core.resolving.leads import Way
@@ -70,9 +69,6 @@ class ResolveStep:
             self._asking.questions[tenant, response_id] = askers
             self._asked_at[key] = asked_at
             heapq.heappush(self._timers, (asked_at + self.rules.retention, key))
-            return
-        if key[:1] == WORD:
-            self.traces.words.load(key, state)
             return
         trace = self.traces.load(key, state)
         if trace is None:
@@ -291,7 +287,6 @@ class ResolveStep:
                 tenant, _, response_id = key[1:].decode().partition("\0")
                 askers = self._asking.questions[tenant, response_id]
                 states.append((key, _encode((tenant, response_id, askers, self._asked_at[key]))))
-        states += self.traces.words.dump()
         gone = list(self._gone)
         self._dirty, self._gone = set(), set()
         return self._eraser.tombstones.with_changes(states, gone)

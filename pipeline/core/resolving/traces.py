@@ -11,7 +11,7 @@ from collections.abc import Iterator, MutableMapping
 
 import msgspec
 
-from pipeline.core.packing import Words, pack_id, unpack_id
+from pipeline.core.packing import pack_id, unpack_id
 from pipeline.core.resolving.leads import Way
 from pipeline.core.resolving.state import TraceState
 from pipeline.core.shelf import Shelf
@@ -36,7 +36,6 @@ class Traces(MutableMapping[bytes, TraceState]):
 
     def __init__(self, retention: int) -> None:
         self._retention = retention
-        self.words = Words()
         self.moving: dict[bytes, TraceState] = {}
         self._settled = Shelf()
         self._out: set[bytes] = set()
@@ -119,7 +118,7 @@ class Traces(MutableMapping[bytes, TraceState]):
         ids = [] if trace.conversation else trace.settled
         kept = msgspec.structs.replace(trace, stamp=0, first_end=0, waited=True, told=simple.told, settled=ids)
         if kept == simple:
-            return SIMPLE + hour + trace.told_start.to_bytes(8, "big") + pack_id(trace.conversation, self.words)
+            return SIMPLE + hour + trace.told_start.to_bytes(8, "big") + pack_id(trace.conversation)
         return FULL + hour + _encode(kept)
 
     def _unpack(self, key: bytes, state: bytes) -> TraceState:
@@ -127,9 +126,7 @@ class Traces(MutableMapping[bytes, TraceState]):
             return _decode(memoryview(state)[5:])
         tenant, trace_id = key[1 : -TRACE_ID_BYTES - 1].decode(), key[-TRACE_ID_BYTES:]
         last_end = int.from_bytes(state[1:5], "big") * HOUR - self._retention
-        return _simple(
-            tenant, trace_id, unpack_id(state[13:], self.words), int.from_bytes(state[5:13], "big"), last_end
-        )
+        return _simple(tenant, trace_id, unpack_id(state[13:]), int.from_bytes(state[5:13], "big"), last_end)
 
 
 def _simple(tenant: str, trace_id: bytes, conversation: str, start: int, last_end: int) -> TraceState:

@@ -1,0 +1,185 @@
+"""Business keys as few bytes: those that traces state and no outcome is addressed to, which is nearly all of them.
+
+The rule this file keeps: whoever asks for a key gets what was last told of it, packed or not. Whoever changes a state
+touches it; a state to which outcomes are addressed changes at any time and stays an object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+
+import msgspec
+
+from pipeline.core.correlating.state import Kept, KeyState, Statement
+from pipeline.core.packing import Words, pack_id, unpack_id
+from pipeline.core.shelf import Shelf, length, read_length
+from pipeline.core.timeline import HOUR
+from schemas.outcome import TRACE_KEY
+
+FEW = 8
+"""Statements of a key that is packed."""
+HOURS_OF_A_SWEEP = 24
+OF_ITSELF, OF_OTHERS = b"\x01", b"\x02"
+"""Before a packed state: of a trace that states its own id, which the key says; of some traces that state the key."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class KeyStates(MutableMapping[bytes, KeyState]):
+    """By the key of their state: `k`, the word for tenant and name, the value."""
+
+    def __init__(self) -> None:
+        self.words = Words()
+        self.open: dict[bytes, KeyState] = {}
+        self._packed = Shelf()
+
+    def key(self, tenant: str, name: str, value: str) -> bytes:
+        number = self.words.number((tenant, name))
+        if number is None:
+            return b"k\xff\xff" + "\0".join((tenant, name, value)).encode()
+        return b"k" + number.to_bytes(2, "big") + pack_id(value)
+
+    def get(self, key: bytes, default: KeyState | None = None) -> KeyState | None:  # type: ignore[override]
+        state = self.open.get(key)
+        if state is None and (packed := self._packed.get(key)) is not None:
+            state = self._unpack(key, packed)
+        return state or default
+
+    def __getitem__(self, key: bytes) -> KeyState:
+        state = self.get(key)
+        if state is None:
+            raise KeyError(key)
+        return state
+
+    def __setitem__(self, key: bytes, state: KeyState) -> None:
+        packed = self._pack(key, state)
+        if packed is None:
+            self._packed.pop(key)
+            self.open[key] = state
+        else:
+            self.open.pop(key, None)
+            self._packed.put(key, packed)
+
+    def __delitem__(self, key: bytes) -> None:
+        if self.open.pop(key, None) is None and self._packed.pop(key) is None:
+            raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.open or key in self._packed
+
+    def __len__(self) -> int:
+        return len(self.open) + len(self._packed)
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from list(self.open)
+        yield from [key for key, _ in self._packed.items()]
+
+    def encoded(self, key: bytes) -> bytes:
+        """For a checkpoint."""
+        return self._packed.get(key) or _encode(self.open[key])
+
+    def load(self, key: bytes, state: bytes) -> bool:
+        """Whether it is packed; then it is taken over."""
+        if state[:1] not in (OF_ITSELF, OF_OTHERS):
+            return False
+        self._packed.put(key, state)
+        return True
+
+    def sweep(self, share: float) -> Iterator[tuple[bytes, KeyState]]:
+        for key, packed in self._packed.sweep(share):
+            yield key, self._unpack(key, packed)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the packed ones."""
+        return self._packed.size
+
+    def _pack(self, key: bytes, state: KeyState) -> bytes | None:
+        statements = state.statements
+        if state.outcomes or not 0 < len(statements) <= FEW or key[1:3] == b"\xff\xff":
+            return None
+        if state.name == TRACE_KEY and [one.hex() for one in statements] == [state.value]:
+            (one,) = statements.values()
+            return OF_ITSELF + _moment(one) + pack_id(one.conversation)
+        names = sorted({one.conversation for one in statements.values()})
+        parts = [OF_OTHERS, bytes((len(names),))]
+        for name in names:
+            packed = pack_id(name)
+            parts += (length(len(packed)), packed)
+        for trace_id, one in statements.items():
+            parts += (length(len(trace_id)), trace_id, bytes((names.index(one.conversation),)), _moment(one))
+        return b"".join(parts)
+
+    def _unpack(self, key: bytes, packed: bytes) -> KeyState:
+        tenant, name = self.words[int.from_bytes(key[1:3], "big")]
+        value = unpack_id(key[3:])
+        if packed[:1] == OF_ITSELF:
+            stamp, start, at = _read_moment(packed, 1)
+            one = Statement(stamp, start, unpack_id(packed[at:]))
+            return KeyState(tenant, name, value, {bytes.fromhex(value): one}, {})
+        names, at = [], 2
+        for _ in range(packed[1]):
+            size, at = read_length(packed, at)
+            names.append(unpack_id(packed[at : at + size]))
+            at += size
+        statements = {}
+        while at < len(packed):
+            size, at = read_length(packed, at)
+            trace_id, place = packed[at : at + size], packed[at + size]
+            stamp, start, at = _read_moment(packed, at + size + 1)
+            statements[trace_id] = Statement(stamp, start, names[place])
+        return KeyState(tenant, name, value, statements, {})
+
+
+class KeptKeys(Kept[KeyState]):
+    """The keys of a partition, most of them packed."""
+
+    __slots__ = ("_swept_at", "packed")
+
+    def __init__(self, prefix: bytes, expires: Callable[[KeyState], int | None], retention: int) -> None:
+        super().__init__(prefix, KeyState, expires, retention)
+        self.packed = KeyStates()
+        self.states = self.packed
+        self._swept_at = 0
+
+    def key(self, *parts: str) -> bytes:
+        tenant, name, value = parts
+        return self.packed.key(tenant, name, value)
+
+    def take_over(self, key: bytes, encoded: bytes) -> None:
+        """Load a key, packed or not."""
+        if not self.packed.load(key, encoded):
+            self.load(key, encoded)
+
+    def due(self, watermark: int) -> Iterator[tuple[bytes, KeyState]]:
+        yield from super().due(watermark)
+        share = min(1.0, (watermark // HOUR - self._swept_at) / HOURS_OF_A_SWEEP)
+        if share <= 0:
+            return
+        self._swept_at = watermark // HOUR
+        for key, state in list(self.packed.sweep(share)):
+            last = self._expires(state)
+            if last is not None and last + self._retention < watermark:
+                yield key, state
+
+    def changed(self) -> tuple[list[tuple[bytes, bytes]], list[bytes]]:
+        states, gone = super().changed()
+        return [*states, *self.packed.words.dump()], gone
+
+    def _encoded(self, key: bytes) -> bytes:
+        return self.packed.encoded(key)
+
+    def _arm(self, key: bytes, state: KeyState, now: int) -> None:
+        if key in self.packed.open:
+            super()._arm(key, state, now)
+
+
+def _moment(one: Statement) -> bytes:
+    stamp = one.stamp.to_bytes((one.stamp.bit_length() + 7) // 8, "big")
+    return one.start.to_bytes(8, "big") + bytes((len(stamp),)) + stamp
+
+
+def _read_moment(data: bytes, at: int) -> tuple[int, int, int]:
+    """(stamp, start, where it ends)."""
+    end = at + 9 + data[at + 8]
+    return int.from_bytes(data[at + 9 : end], "big"), int.from_bytes(data[at : at + 8], "big"), end
