@@ -118,6 +118,7 @@ KINDS: Mapping[str, Kind] = {
     # copies, clocks, limits
     "unequal_copies": Kind(oddities.unequal_copies),
     "unequal_tools": Kind(oddities.unequal_tools),
+    "unequal_keys": Kind(oddities.unequal_keys),
     "clock_ahead": Kind(oddities.clock_ahead, oldest_h=120),
     "clock_back": Kind(oddities.clock_back),
     "outcome_ahead": Kind(oddities.outcome_ahead),

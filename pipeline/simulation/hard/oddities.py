@@ -70,6 +70,25 @@ def unequal_tools(scene: Scene) -> None:
     scene.session(who, [one], STATUS, complete=True, calls=(2, 1))
 
 
+def unequal_keys(scene: Scene) -> None:
+    """A span comes with the wrong order's number, and again, longer, with the right one: only that leads to it."""
+    who, wrong, right = scene.name(), scene.name("wrong"), scene.name("right")
+    trace_id, span_id, at_ns = scene.rng.getrandbits(128), scene.rng.getrandbits(64), scene.at(0)
+    one = scene.trace(who, 0.5, *ORDERS, says=task(), trace_id=trace_id)
+    hours = [0.0, 2.0]
+    scene.rng.shuffle(hours)
+    for key, seconds, late_h in ((wrong, 1.0, hours[0]), (right, 5.0, hours[1])):
+        act = chat("tool_calls", {f"trueup.correlation.{ORDER_KEY}": key})
+        end_ns = at_ns + round(seconds * SECOND_NS)
+        resource = Resource({"service.name": "desk"})
+        span = made_span(resource, trace_id, span_id, None, act.name, at_ns, end_ns, act.attributes)
+        scene.send(span, end_ns + round(late_h * HOUR_NS) + SECOND_NS, last=False)
+    hours = [scene.rng.choice((0.1, 5.0)) for _ in range(2)]
+    scene.say("evidence", "billing", one.end_ns + HOUR_NS, by_key(right), SETTLED, arrive_h=hours[:1])
+    scene.say("evidence", "billing", one.end_ns + 2 * HOUR_NS, by_key(wrong), DECLINED, arrive_h=hours[1:])
+    scene.session(who, [one], ORDER, complete=True, verified=False)
+
+
 def clock_ahead(scene: Scene) -> None:
     """A tool's clock is a year ahead when it ends: it makes no session longer than its other work."""
     who, key = scene.name(), scene.name("order")
