@@ -112,9 +112,15 @@ class SinkRunner(GroupRunner):
             if row.table in TABLES:
                 self._add(row.table, row.values)
             elif row.table == ERASE_ROWS:
-                self._orders.append(EraseRows(*row.values))
+                self._take_order(message, row)
             else:
                 self._bury(message, "unknown_table", row.table)
+
+    def _take_order(self, message: Incoming, row: Row) -> None:
+        try:
+            self._orders.append(msgspec.convert(row.values, EraseRows))
+        except msgspec.ValidationError as error:
+            self._bury(message, "undecodable", str(error))
 
     def _add(self, table: str, values: Sequence[Any]) -> None:
         self._rows.setdefault(table, []).append(values)

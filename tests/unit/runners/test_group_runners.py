@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from pipeline.errors import StoreUnavailable
@@ -17,6 +18,7 @@ from pipeline.runners.messages import Incoming, Outgoing
 from pipeline.runners.options import RunnerOptions
 from pipeline.runners.sink_runner import SinkRunner
 from schemas.envelope import FORMAT, Envelope, Mark, decoder, encode
+from schemas.erasing import ERASE_ROWS, EraseRows
 from schemas.rows import TABLES
 from schemas.topics import Stage, Topic
 from schemas.wire import Row
@@ -186,6 +188,12 @@ class Store:
         self.story.events.append(f"wrote {table} {len(rows)}")
         self.rows.setdefault(table, []).extend(rows)
 
+    async def erase(self, orders: Sequence[EraseRows]) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreUnavailable("away")
+        self.story.events.append(f"erased {', '.join(one.conversation for one in orders)}")
+
 
 class Sinking(SinkRunner):
     """With commits that are told."""
@@ -230,6 +238,23 @@ def test_the_same_batch_is_tried_again_until_the_store_takes_it() -> None:
         assert len(store.tokens) == 4
         assert len(set(store.tokens)) == 1
         assert not sink.waits
+
+    run(tell)
+
+
+def test_an_order_to_erase_is_carried_out_behind_the_rows_and_before_the_commit() -> None:
+    async def tell() -> None:
+        store = Store(Story(), refusals=2)
+        sink = Sinking(store, max_rows=1)
+        order = EraseRows("t", "c", b"digest", 5, "o", "erased:1")
+        erase = Row(ERASE_ROWS, list(msgspec.structs.astuple(order)))
+        broken = Row(ERASE_ROWS, ["t"])
+        await sink.step(read(Topic.ROWS, 0, 0, encode(Envelope(FORMAT, [], [erase, Row("criteria", ROW), broken]))))
+        assert store.story.events == [
+            "wrote criteria 1", "wrote dead_letters 1", "erased c", "committed trueup.rows/0: 1",
+        ]  # fmt: skip
+        await sink.step(read(Topic.ROWS, 0, 1, rows("criteria")))
+        assert store.story.events[-2:] == ["wrote criteria 1", "committed trueup.rows/0: 2"]
 
     run(tell)
 
