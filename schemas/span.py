@@ -52,6 +52,7 @@ class SpanFlag(IntFlag):
     BAD_UTF8 = 4
     CUT = 8
     CLAMPED = 16  # the end was further ahead of the record's time than any clock may be
+    SAMPLED = 32  # its trace was kept, and others like it were not
 
 
 class Scope(StrEnum):

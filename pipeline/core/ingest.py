@@ -34,6 +34,7 @@ from pipeline.core.otlp import wire
 from pipeline.core.otlp.read_json import parse, read_json
 from pipeline.core.otlp.read_protobuf import read_protobuf
 from pipeline.core.otlp.reading import Batch, NotOtlp, Reading
+from pipeline.core.otlp.sampling import of_a_sample
 from pipeline.core.otlp.span_ids import SPAN_BYTES, TRACE_BYTES, repaired
 from pipeline.core.otlp.values import Memo, read_value
 from pipeline.core.timeline import TimeRules, from_datetime
@@ -217,6 +218,8 @@ class Ingest:
                 flags |= time_flags
                 for flag in SpanFlag(time_flags):
                     notes(str(flag.name).lower())
+            if span.trace_state and of_a_sample(span.trace_state):
+                flags |= SpanFlag.SAMPLED
             ids = (trace_id, span_id, parent_id)
             slim = read(span, ids, start, end, flags, tenant, resource, scope, evaluated, notes)
             said = slim.said

@@ -110,6 +110,9 @@ def _span(span: dict[str, Any], reading: Reading) -> tuple[Any, int]:
         start_time_unix_nano=read_time(first_of(span, ("startTimeUnixNano", "start_time_unix_nano")), reading),
         end_time_unix_nano=read_time(first_of(span, ("endTimeUnixNano", "end_time_unix_nano")), reading),
     )
+    state = first_of(span, ("traceState", "trace_state"))
+    if isinstance(state, str):
+        message.trace_state = state.encode("utf-8", "replace")
     trace = message.trace_id.hex()
     flags = read_attributes(items_in(span.get("attributes")), message.attributes, "attribute", trace, reading)
     name = span.get("name")

@@ -92,6 +92,7 @@ def _span(loose: Any, reading: Reading) -> tuple[Any, int]:
     span = wire.Span(
         trace_id=loose.trace_id,
         span_id=loose.span_id,
+        trace_state=loose.trace_state,
         parent_span_id=loose.parent_span_id,
         name=loose.name,
         start_time_unix_nano=loose.start_time_unix_nano,

@@ -41,6 +41,7 @@ _SCHEMAS: dict[str, list[tuple[str, int, str, bool]]] = {
     "Span": [
         ("trace_id", 1, "bytes", False),
         ("span_id", 2, "bytes", False),
+        ("trace_state", 3, "bytes", False),
         ("parent_span_id", 4, "bytes", False),
         ("name", 5, "bytes", False),
         ("start_time_unix_nano", 7, "fixed64", False),
@@ -76,6 +77,7 @@ _SCHEMAS: dict[str, list[tuple[str, int, str, bool]]] = {
     "LooseSpan": [
         ("trace_id", 1, "bytes", False),
         ("span_id", 2, "bytes", False),
+        ("trace_state", 3, "bytes", False),
         ("parent_span_id", 4, "bytes", False),
         ("name", 5, "bytes", False),
         ("start_time_unix_nano", 7, "fixed64", False),

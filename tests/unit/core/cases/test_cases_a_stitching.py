@@ -10,6 +10,7 @@ from pipeline.core.resolving.step import ResolveStep
 from pipeline.core.timeline import HOUR, MINUTE, SECOND, to_text
 from schemas.topics import Stage, Topic
 from tests.builders import T0, trace_id
+from tests.unit.core.ingest_support import T, proto
 from tests.unit.core.line import AGENT, CHAT, ORDER, Line, sent, tool, turn
 
 END = T0 + 10 * SECOND
@@ -108,3 +109,10 @@ def test_case_A33_a_session_of_which_spans_are_missing_says_so() -> None:
     line = Line().spans(sent(1, 2, T0, END, {**AGENT, **ID}, 1), sent(1, 3, T0, END, CHAT, 2)).until(LATER)
     assert (line.only()["terminal_reason"], line.only()["flags"]) == ("completed", ["missing_parents"])
     assert line.counted("noted", "session_missing_parents") == 1
+
+
+def test_case_A33_a_session_of_traces_that_were_sampled_says_so() -> None:
+    spans = [{**one, "traceState": "ot=th:8"} for one in turn(1, T0, ID)]
+    assert Line().spans(*spans).until(LATER).only()["flags"] == ["sampled"]
+    line = Line().record(proto({**AGENT, **ID}, trace_state="ot=p:3"), T).until(T + HOUR)
+    assert line.only()["flags"] == ["sampled"]
