@@ -99,7 +99,7 @@ def _erase(store: Connection, order: EraseRows) -> None:
     for table in OF_CONVERSATIONS:
         if counts[table]:
             store.command(f"ALTER TABLE {table} DELETE WHERE {where}", values, DONE)
-    _erase_letters(store, order.tenant, traces, counts)
+    _erase_letters(store, order, traces, counts)
     store.command(
         "INSERT INTO erased (tenant, digest, place, until) VALUES "
         "({tenant:String}, {digest:String}, {place:UInt64}, fromUnixTimestamp64Milli({until:Int64}, 'UTC'))",
@@ -139,14 +139,20 @@ def _erase_mentions(store: Connection, where: str, values: dict[str, Any]) -> No
         store.command(f"ALTER TABLE revisions UPDATE verdict = {nameless} WHERE {mentions}", told, DONE)
 
 
-def _erase_letters(store: Connection, tenant: str, traces: list[tuple[Any, ...]], counts: dict[str, int]) -> None:
-    """The dead letters about its traces."""
-    if not traces:
-        return
-    letters = "tenant = {tenant:String} AND cityHash64(trace_id) IN {traces:Array(UInt64)}"
-    values = {"tenant": tenant, "traces": [trace for (trace,) in traces]}
-    counts["dead_letters"] = _count(store, "dead_letters", letters, values)
-    if counts["dead_letters"]:
+def _erase_letters(store: Connection, order: EraseRows, traces: list[tuple[Any, ...]], counts: dict[str, int]) -> None:
+    """The dead letters about its traces, and those that name it as what a step broke at."""
+    named = store.query(
+        "SELECT DISTINCT cityHash64(detail) FROM dead_letters WHERE position(detail, {mention:String}) > 0",
+        {"mention": f"{order.tenant}\\x00{order.conversation}'"},
+    )
+    letters = (
+        "(tenant = {tenant:String} AND cityHash64(trace_id) IN {traces:Array(UInt64)}) "
+        "OR cityHash64(detail) IN {named:Array(UInt64)}"
+    )
+    values = {"tenant": order.tenant, "traces": [one for (one,) in traces], "named": [one for (one,) in named]}
+    if traces or named:
+        counts["dead_letters"] = _count(store, "dead_letters", letters, values)
+    if counts.get("dead_letters"):
         store.command(f"ALTER TABLE dead_letters DELETE WHERE {letters}", values, DONE)
 
 

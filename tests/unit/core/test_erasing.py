@@ -208,3 +208,22 @@ def test_tombstones_come_back_from_a_snapshot_and_go_in_time(times: int) -> None
     loaded.expire(100 + times)
     assert not loaded
     assert loaded.with_changes([], []).gone == [key for key, _ in changed.states]
+
+
+def test_a_settled_session_goes_by_its_subject_and_by_its_name_and_counts_on() -> None:
+    here = line()
+    for number, name in ((1, "a-of-ada"), (2, "b-of-bob"), (3, "c-of-bob")):
+        here.spans(*turn(number, T0, says(name, **{"trueup.subject": name[-3:], "trueup.task.outcome": "completed"})))
+    settled = T0 + 9 * DAY
+    here.until(settled)
+    order(here, subject="ada", at=settled)
+    order(here, "b-of-bob", at=settled)
+    here.until(settled + DAY)
+
+    assert [one["conversation"] for one in here.sessions()] == ["c-of-bob"]
+    assert holders(here, "a-of-ada") == holders(here, "b-of-bob") == set()
+    assert here.rate("claimed_completion") == (3, 3)
+    assert receipts(here)["judge", "sessions"] == 2
+    here.spans(*turn(1, T0, says("a-of-ada", **{"trueup.subject": "ada"})), record_time=settled)
+    assert holders(here, "a-of-ada") == set()
+    assert here.counted("dead_lettered", "erased") == 2

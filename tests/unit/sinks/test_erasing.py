@@ -58,7 +58,9 @@ def test_the_rows_of_one_conversation_go_and_a_nameless_one_stays_for_each_sessi
     fill(store, "gone", "a", **{name: value for name, value in said.items() if name != "flags"})
     fill(store, "stays", "b")
     letter = {"tenant": TENANT, "trace_id": "ab" * 16}
-    write(store, "dead_letters", [row("dead_letters", **letter)], "c")
+    broke = [f"the step raised E at the key {('c' + TENANT + chr(0) + name)!r}, which stays" for name in ("gone", "on")]
+    letters = [letter, *({"tenant": "", "trace_id": "", "detail": detail} for detail in broke)]
+    write(store, "dead_letters", [row("dead_letters", **one) for one in letters], "c")
     before = asyncio.run(store.sessions(Wanted(tenant=TENANT), None, 10))
 
     asyncio.run(store.erase([order("gone")]))
@@ -72,6 +74,8 @@ def test_the_rows_of_one_conversation_go_and_a_nameless_one_stays_for_each_sessi
     assert (kept["subjects"], kept["issues"], kept["trace_ids"]) == ([], [], [])
     assert kept["start"] == kept["end"] == kept["bucket"]
     assert count(store, "dead_letters", f"tenant = '{TENANT}'") == 0
+    left_letters = store.query("SELECT detail FROM dead_letters WHERE startsWith(detail, 'the step raised E')")
+    assert left_letters == [(broke[1],)]
     assert not [text for (text,) in store.query("SELECT command FROM system.mutations") if "gone" in text]
 
 
