@@ -14,7 +14,7 @@ from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Changed, Outbox, Result, Versions
 from pipeline.core.measuring.readings import read_segment, sum_cells
 from pipeline.core.measuring.series import Series
-from pipeline.core.measuring.summaries import by_state, counts_of, means_of
+from pipeline.core.measuring.summaries import KeptTallies, Tallies, counts_of, means_of
 from pipeline.core.timeline import SECOND, TimeRules
 from pipeline.core.windows import window_bounds
 from schemas.rows import TABLES
@@ -68,6 +68,7 @@ class MeasureStep:
         self._segments: dict[Segment, dict[int, bytes]] = {}
         self._sums: dict[bytes, dict[tuple[str, str], Cell]] = {}
         self._series: dict[Segment, dict[tuple[str, str], Series]] = {}
+        self._tallies = KeptTallies()
         self._resets: dict[int, int] = {}
         self._unpublished: set[bytes] = set()
         self._rows_due: set[bytes] = set()
@@ -87,7 +88,7 @@ class MeasureStep:
         self._forget(key)
         self._states[key] = one
         self._segments.setdefault((one.cube, one.dimensions), {})[one.bucket] = key
-        self._series.pop((one.cube, one.dimensions), None)
+        self._out_of_date(key, (one.cube, one.dimensions))
         if one.first is None:
             self._unpublished.add(key)
 
@@ -147,8 +148,7 @@ class MeasureStep:
 
     def _changed(self, key: bytes) -> None:
         state = self._states[key]
-        self._sums.pop(key, None)
-        self._series.pop((state.cube, state.dimensions), None)
+        self._out_of_date(key, (state.cube, state.dimensions))
         self._dirty.add(key)
         self._rows_due.add(key)
 
@@ -231,10 +231,15 @@ class MeasureStep:
 
     def _forget(self, key: bytes) -> None:
         state = self._states.pop(key, None)
-        self._sums.pop(key, None)
         if state is not None:
             self._segments[state.cube, state.dimensions].pop(state.bucket, None)
-            self._series.pop((state.cube, state.dimensions), None)
+            self._out_of_date(key, (state.cube, state.dimensions))
+
+    def _out_of_date(self, key: bytes, segment: Segment) -> None:
+        """Sums that a bucket is in are made anew when they are asked for."""
+        self._sums.pop(key, None)
+        self._series.pop(segment, None)
+        self._tallies.out_of_date(key, segment)
 
     def _series_of(self, segment: Segment) -> dict[tuple[str, str], Series]:
         series = self._series.get(segment)
@@ -269,23 +274,22 @@ class MeasureStep:
         now = self.watermark if watermark is None else watermark
         means: list[MeanReading] = []
         counts: list[CountReading] = []
-        for (cube, dimensions), buckets in sorted(self._segments.items()):
-            partials = [(bucket, list(self._states[key].owners.values())) for bucket, key in sorted(buckets.items())]
+        for cube, dimensions in sorted(self._segments):
+            tallies = self._tallies_of((cube, dimensions))
             for window, seconds in WINDOWS.items():
-                start, end = window_bounds(now, seconds * SECOND, self.rules)
-                chosen = [one for bucket, owned in partials if start <= bucket < end for one in owned]
-                means += means_of(cube, dimensions, window, chosen, self.book, now)
-                counts += counts_of(cube, dimensions, window, chosen, now)
+                counted = tallies.between(*window_bounds(now, seconds * SECOND, self.rules))
+                means += means_of(cube, dimensions, window, counted, self.book, now)
+                counts += counts_of(cube, dimensions, window, counted, now)
         return means, counts
 
     def states(self, start: int, end: int) -> dict[Segment, dict[str, int]]:
         """Sessions by state, per segment, in the buckets of [start, end) ns."""
         return {
-            segment: by_state(
-                one
-                for bucket, key in buckets.items()
-                if start <= bucket < end
-                for one in self._states[key].owners.values()
-            )
-            for segment, buckets in self._segments.items()
+            segment: {
+                name: n for (what, name), n in self._tallies_of(segment).between(start, end).items() if what == "state"
+            }
+            for segment in self._segments
         }
+
+    def _tallies_of(self, segment: Segment) -> Tallies:
+        return self._tallies.of(segment, self._segments[segment], lambda key: self._states[key].owners.values())

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from pipeline.core.measuring.step import MeasureStep
-from pipeline.core.measuring.summaries import means_of
+from pipeline.core.measuring.summaries import means_of, tally
 from pipeline.core.timeline import DAY, HOUR, MINUTE
 from pipeline.runners.local_runner import CrashPoint
 from schemas.topics import Stage
@@ -108,6 +108,6 @@ def _all_time(line: Line) -> list[Any]:
     for step in line.runner.steps(Stage.MEASURE).values():
         assert isinstance(step, MeasureStep)
         for (cube, dimensions), buckets in step._segments.items():
-            partials = [one for key in buckets.values() for one in step._states[key].owners.values()]
-            found += means_of(cube, dimensions, "all", partials, step.book, 0)
+            counted = tally(one for key in buckets.values() for one in step._states[key].owners.values())
+            found += means_of(cube, dimensions, "all", counted, step.book, 0)
     return [one for one in found if one.cube == "system"]
