@@ -41,7 +41,7 @@ STRUCTURE = re.compile(
             r"metadata\.sessionId|.*(tool_call|tool_calls\.\d+|tool\.call|ai\.toolCall)\.id|.*\.(tool_call_id|toolCallId)",
             r"(gen_ai|ai)\.response\.id|langsmith\.trace\.session_name|gcp\.vertex\.agent\.(event|invocation)_id",
             # how it ended
-            r".*(evaluation|annotation)\.(score\.)?(name|label|annotator_kind|identifier)|event\.name|.*finish_?[rR]easons?|error\.type|langfuse\.observation\.level",
+            r".*(evaluation|annotation)\.(score\.)?(name|label|annotator_kind|identifier)|event\.name|.*finish_?[rR]easons?|langfuse\.observation\.level",
         )
     )
 )
@@ -106,8 +106,10 @@ def seeded(request: ExportTraceServiceRequest) -> int:
     moved = time.time_ns() - max(span.end_time_unix_nano for span in spans) - 10**9
     for part in request.resource_spans:
         part.resource.attributes.add(key="host.owner").value.string_value = SECRET
+        part.schema_url = f"https://{SECRET}.example.org"
         for scope in part.scope_spans:
             scope.scope.attributes.add(key="note").value.string_value = SECRET
+            scope.scope.version, scope.schema_url = SECRET, f"https://{SECRET}.example.org"
             for span in scope.spans:
                 places += 2 + _into_span(span, scope.scope.name)
                 span.start_time_unix_nano += moved
@@ -117,7 +119,24 @@ def seeded(request: ExportTraceServiceRequest) -> int:
 
 def _into_span(span: Span, scope: str) -> int:
     places = sum(_into(pair) for pair in span.attributes if not STRUCTURE.fullmatch(pair.key))
-    for key in ("app.customer.email", "enduser.id", "user.id", "exception.message", "url.full", "db.query.text"):
+    span.trace_state = f"vendor={SECRET}"
+    span.attributes.add(key=f"app.{SECRET}.enabled").value.bool_value = True
+    unknown = (
+        "app.customer.email",
+        "enduser.id",
+        "user.id",
+        "exception.message",
+        "url.full",
+        "db.query.text",
+        "error.type",
+    )
+    for key in (
+        *unknown,
+        "shop.chat_session_id",
+        "trueup.subject",
+        "trueup.unknown",
+        "http.request.header.authorization",
+    ):
         span.attributes.add(key=key).value.string_value = f"{SECRET}@example.org"
     kinds = {pair.value.string_value.lower() for pair in span.attributes if pair.key in KINDS}
     if scope not in NAMED_BY_SPAN and not kinds & {"agent", "tool"}:
@@ -131,7 +150,7 @@ def _into_span(span: Span, scope: str) -> int:
         event.name += f" {SECRET}" if event.name not in ("exception", "gen_ai.choice") else ""
     for link in span.links:
         link.attributes.add(key="why").value.string_value = SECRET
-    return places + 8
+    return places + 14
 
 
 def _into(pair: KeyValue) -> int:

@@ -250,6 +250,9 @@ def test_what_is_forgotten_is_found_nowhere_and_no_total_changes(line: Line, tmp
     assert [name for name, part in line.visible().items() if SECRET.encode() in part] == []
 
     line.machine.stop()
+    logs = {str(file): file.read_bytes() for file in (tmp_path / "data" / "logs").iterdir()}
+    assert logs
+    assert [name for name, text in logs.items() if SECRET.encode() in text] == []
     store = Store.open(f"chdb://{tmp_path / 'data' / 'clickhouse'}")
     try:
         tables = [*TABLES, "erased", "schema_migrations"]
