@@ -97,10 +97,18 @@ CONTRACT_MUTANTS = (
     Mutant(
         "any tool is the cause of anything",
         "pipeline/core/judging/causes.py",
+        'return one.what != "tool" or any(',
+        'return one.what != "" or any(',
+        CAUSES,
+        "names_its_tools",
+    ),
+    Mutant(
+        "what broke is the cause of what others say",
+        "pipeline/core/judging/causes.py",
         "if done:  # something",
         "if failed:  # something",
         CAUSES,
-        "no_cause_of_what_others_say",
+        "cause_of_what_others_say",
     ),
     Mutant(
         "a call made twice is as good as one",

@@ -98,6 +98,11 @@ def test_a_tool_is_no_cause_of_what_others_say_later() -> None:
     assert said(line) == ("verification", "paid", "cashier")
 
 
+@pytest.mark.parametrize("more", [{"root": {"status": ERROR}}, {"claim": "refused"}], ids=["a run", "a refusal"])
+def test_nothing_in_the_spans_is_a_cause_of_what_others_say_later(more: dict[str, Any]) -> None:
+    assert said(broken(Line(book=book()), done=True, price=3, **more)) == ("verification", "paid", "cashier")
+
+
 def test_a_criterion_that_names_its_tools_fails_for_want_of_those_alone() -> None:
     text = SALE.replace('check: "state.done"', "check: \"tools['wrap'].ok > 0\"")
     calls = [call(1, T0, "stock", failed=True), call(2, T0 + SECOND, "wrap", failed=True)]
