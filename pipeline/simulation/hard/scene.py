@@ -146,8 +146,9 @@ class Scene:
         at_ns -= at_ns % (SECOND_NS // 1000)  # events carry milliseconds
         event_id = f"{source}:{self.kind}-{self.rng.getrandbits(48):012x}"
         for version, data in enumerate(versions, start=1):
+            number = numbers[version - 1] if numbers else version
             event: dict[str, object] = {
-                "event_id": event_id, "event_version": version, "event_time": iso(at_ns), "source": source,
+                "event_id": event_id, "event_version": number, "event_time": iso(at_ns), "source": source,
             }  # fmt: skip
             if tenant != TENANT:
                 event["tenant"] = tenant

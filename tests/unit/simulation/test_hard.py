@@ -15,7 +15,7 @@ from pipeline.simulation.hard.world import USUAL_SHARE
 from pipeline.simulation.ledger import RATES, SYSTEM
 from pipeline.simulation.plan import HOUR_NS
 from pipeline.simulation.profiles import FAMILIES
-from pipeline.simulation.traffic import SpanBatch, end_ns, trace_and_span
+from pipeline.simulation.traffic import OutcomeBatch, SpanBatch, end_ns, trace_and_span
 from pipeline.simulation.world import World, build_hard
 
 NOW = datetime(2026, 4, 8, 12, 0, tzinfo=UTC)
@@ -103,6 +103,28 @@ def test_copies_that_differ_are_sent() -> None:
     assert sum(len(ends) > 2 for ends in seen.values()) == world().kinds["unequal_copies"]
     pairs = world().kinds["unequal_tools"] + world().kinds["unequal_keys"]
     assert sum(len(ends) == 2 for ends in seen.values()) == pairs
+
+
+def test_versions_come_in_any_order_with_equal_numbers_and_with_other_kinds_and_addresses() -> None:
+    events: dict[object, list[dict[str, object]]] = {}
+    for batch in world().arrivals:
+        for event in batch.events if isinstance(batch, OutcomeBatch) else []:
+            told = events.setdefault(event["event_id"], [])
+            told += [] if event in told else [event]
+    equal, backwards, renamed, readdressed = Counter[str](), 0, 0, 0
+    for told in events.values():
+        numbers = [each["event_version"] for each in told]
+        said = [each for each in told if each["kind"] != "retract"]
+        equal[str(said[0]["kind"])] += len(set(numbers)) < len(numbers)
+        backwards += numbers != sorted(numbers, key=str)
+        renamed += len({str(each["kind"]) for each in said}) > 1
+        addresses = {str(each.get("correlation") or each.get("session_id") or each.get("trace_id")) for each in said}
+        readdressed += len(addresses) > 1
+
+    assert +equal == {"escalation": world().kinds["retract_at_once"], "reopen": world().kinds["retract_at_once"]}
+    assert backwards > 10
+    assert renamed == 2 * world().kinds["correct_kind"]
+    assert readdressed == world().kinds["correct_address"] + world().kinds["correct_sort_of_address"]
 
 
 def test_what_differs_is_told_fact_by_fact() -> None:
