@@ -27,12 +27,20 @@ def judged(
 
 def arrived(*records: OSpan | OOutcome, watermark: int = 0) -> Pipeline:
     """The same where it matters in which order things come: one by one as they are named, event time behind them."""
-    spans = [one for one in records if isinstance(one, OSpan)]
-    outcomes = [one for one in records if isinstance(one, OOutcome)]
-    world = World(tuple(spans), tuple(outcomes), watermark or max(map(time_of, records)) + FAR)
+    return together(*([one] for one in records), watermark=watermark)
+
+
+def together(*groups: Sequence[OSpan | OOutcome], watermark: int = 0) -> Pipeline:
+    """The same with groups of records, each of which comes at once."""
+    records = [one for group in groups for one in group]
+    spans = tuple(one for one in records if isinstance(one, OSpan))
+    outcomes = tuple(one for one in records if isinstance(one, OOutcome))
+    world = World(spans, outcomes, watermark or max(map(time_of, records)) + FAR)
     pipeline = Pipeline(2)
-    for index, one in enumerate(records, start=1):
-        pipeline.feed([one], min([time_of(one), *map(time_of, records[index:])]))
+    fed = 0
+    for group in groups:
+        fed += len(group)
+        pipeline.feed(group, min(map(time_of, [*group[-1:], *records[fed:]])))
     pipeline.feed([], world.watermark)
     _agrees(pipeline.finish(), world)
     return pipeline

@@ -35,10 +35,8 @@ def ordered(trace: int, conversation: str, said: dict[str, Any] | None = None, s
 
 
 def several(n: int) -> Line:
-    line = Line()
-    for number in range(1, n + 1):
-        line.spans(*ordered(number, f"c{number}"))
-    return line
+    made = [span for number in range(1, n + 1) for span in ordered(number, f"c{number}")]
+    return Line().spans(*made)
 
 
 def readings(line: Line, watermark: int) -> list[RateReading]:

@@ -15,7 +15,7 @@ from schemas.verdict import Verdict
 from tests.builders import T0, outcome, span, trace, trace_id
 from tests.oracle.model import OOutcome, OSpan
 from tests.property.driver import Pipeline
-from tests.unit.core.judged import arrived, run
+from tests.unit.core.judged import arrived, run, together
 from tests.unit.core.line import ORDER, Line, turn
 
 END = T0 + 10 * SECOND
@@ -157,9 +157,12 @@ def test_rule_36_a_trace_without_work_states_nothing() -> None:
     assert reached(run(spans, [said("escalation", T0 + 2 * HOUR, correlation={"order": "7"})])) == [("a", 1)]
 
 
+SHOP = {"shop": ("1",)}
+
+
 def crowd(traces: int, start: int = T0) -> list[OSpan]:
     """Traces that state one key, two in each conversation."""
-    made = (order(n, start, f"c{n // 2:03}", keys={"shop": ("1",)}) for n in range(1, traces + 1))
+    made = (order(n, start, f"c{n // 2:03}", keys=SHOP) for n in range(1, traces + 1))
     return [one for each in made for one in each]
 
 
@@ -170,28 +173,31 @@ def test_rule_36_a_key_that_more_than_two_hundred_traces_state_is_left_out(
 ) -> None:
     told = said("evidence", END + HOUR, correlation={"shop": 1, "order": "7"})
     also = order(999, T0, "z", keys={"order": ("7",)})
-    records: list[OSpan | OOutcome] = [*also, *crowd(traces)]
-    pipeline = arrived(*([told, *records] if turned else [*records, told]))
+    groups: list[list[OSpan | OOutcome]] = [[*also, *crowd(traces - 1)], [*order(traces, T0, "y", keys=SHOP)], [told]]
+    pipeline = together(*(reversed(groups) if turned else groups))
     sessions = {name for name, _ in reached(pipeline)}
     assert "z" in sessions
-    assert len(sessions) == (1 if too_broad else traces // 2 + 2)
+    assert len(sessions) == (1 if too_broad else traces // 2 + 2)  # two traces a conversation, and two alone
     assert pipeline.count(Stage.CORRELATE, "noted", "too_broad") == too_broad
     assert pipeline.waiting() == 0
 
 
 def test_rule_36_traces_that_begin_later_do_not_make_a_key_too_broad() -> None:
     later = crowd(MOST_TRACES + 1, END + 2 * HOUR)
-    first = order(999, T0, "z", keys={"shop": ("1",)})
-    for kind in ("evidence", "escalation"):
-        assert reached(run([*first, *later], [said(kind, END + HOUR, correlation={"shop": "1"})])) == [("z", 1)]
+    first = order(999, T0, "z", keys=SHOP)
+    told = [said(kind, END + HOUR, kind, correlation={"shop": "1"}) for kind in ("evidence", "escalation")]
+    pipeline = together(first, told, later)
+    assert reached(pipeline) == [("z", 1)]
+    assert pipeline.verdicts()["default", "z", 1].escalated
+    assert "settled" in pipeline.verdicts()["default", "z", 1].evidence
 
 
 def test_rule_36_a_key_is_no_longer_too_broad_when_a_trace_goes() -> None:
     told = said("escalation", END + HOUR, correlation={"shop": "1"})
     spans = crowd(MOST_TRACES + 1)
     moves = replace(spans[0], keys={}, attribute_count=1)  # a fuller copy, which states no key
-    assert reached(arrived(*spans, told)) == []
-    assert len(reached(arrived(*spans, told, moves))) == 1
+    assert reached(together(spans, [told])) == []
+    assert len(reached(together(spans, [told], [moves]))) == 1
 
 
 # -- 37: nobody has it -------------------------------------------------------------------------------------------------
