@@ -238,15 +238,19 @@ class ContractBook:
         index = bisect_right([one.effective_from for one in versions], moment)
         return versions[index - 1] if index else None
 
-    def derive(self, values: Mapping[str, Any], moment: int) -> list[str]:
-        """The families whose `applies_when` holds for these variables at `moment`."""
-        found = []
+    def derive(self, values: Mapping[str, Any], moment: int) -> tuple[list[str], int]:
+        """The families whose `applies_when` holds for these variables at `moment`, and how many of them raised."""
+        found: list[str] = []
+        raised = 0
         for family in self._by_family:
             contract = self.in_force(family, moment)
             applies = contract.applies_when if contract is not None else None
-            if applies is not None and applies.holds(values) is Truth.TRUE:
-                found.append(family)
-        return sorted(found)
+            if applies is not None:
+                answer = applies.holds(values)
+                raised += answer is Truth.RAISED
+                if answer is Truth.TRUE:
+                    found.append(family)
+        return sorted(found), raised
 
     def longest_horizon(self, default: int) -> int:
         """The largest H of all contracts, at least `default`."""

@@ -34,11 +34,16 @@ class FamilySource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The task family of a session, where it comes from, and the contract that judges it."""
+    """The task family of a session, where it comes from, and the contract that judges it.
+
+    Args:
+        raised: how many `applies_when` raised when it was looked for; each of them is false (rule 26).
+    """
 
     name: str
     source: FamilySource
     contract: CompiledContract | None
+    raised: int = 0
 
 
 @dataclass(slots=True)
@@ -135,17 +140,17 @@ def family_of(session: Session, before: Session | None, book: ContractBook, rule
     for run in sorted(session.runs, key=lambda one: (one.start, one.trace_id)):
         if run.stated_family:
             return Family(run.stated_family, FamilySource.STATED, book.in_force(run.stated_family, start))
-    derived = book.derive(variables(session.runs, None), start) if book.derives else []
+    derived, raised = book.derive(variables(session.runs, None), start) if book.derives else ([], 0)
     if len(derived) == 1:
-        return Family(derived[0], FamilySource.DERIVED, book.in_force(derived[0], start))
+        return Family(derived[0], FamilySource.DERIVED, book.in_force(derived[0], start), raised)
     if derived:
-        return Family("", FamilySource.AMBIGUOUS, None)
+        return Family("", FamilySource.AMBIGUOUS, None, raised)
     if before is not None and before.family.name:
         contract = before.family.contract
         window = contract.reopen_window if contract is not None else rules.reopen_window
         if start - before.end <= window:
-            return Family(before.family.name, FamilySource.INHERITED, book.in_force(before.family.name, start))
-    return Family("", FamilySource.NONE, None)
+            return Family(before.family.name, FamilySource.INHERITED, book.in_force(before.family.name, start), raised)
+    return Family("", FamilySource.NONE, None, raised)
 
 
 def _joins(session: Session, run: RunView, rules: TimeRules) -> tuple[bool, bool]:

@@ -90,7 +90,6 @@ def judge_conversation(
     raised = sum(case.raised for case in cases) + sum(one.raises for verdict in verdicts for one in verdict.criteria)
     later = [moment for moment in due if moment >= watermark]
     contacts = {} if conversation.startswith(UNATTRIBUTED) else contacts_of(sessions, claims, rules)
-    raised = raised
     return Judged(verdicts, reached, contacts, raised, min(later) + 1 if later else 0)
 
 
@@ -101,10 +100,12 @@ def _case(session: Session, proof: Proof, rules: TimeRules, watermark: int) -> C
     grace = contract.closing_grace if contract else rules.closing_grace
     closes = session.claim.time + grace if session.claim is not None else end + rules.session_gap
     values = dict(summary.values)
-    raised = 0
+    raised = session.family.raised
     refused = False
     invalid = bool(proof.of(OutcomeKind.INVALIDATE, end + rules.retention))
     if contract is not None:
+        if contract.claimed_when is not None:
+            raised += contract.claimed_when.holds(values) is Truth.RAISED
         if contract.refused_when is not None:
             answer = contract.refused_when.holds(values)
             refused, raised = refused or answer is Truth.TRUE, raised + (answer is Truth.RAISED)

@@ -190,6 +190,25 @@ def test_rule_26_an_agents_own_outcome_cannot_fail_it_either() -> None:
     assert verdict_of(line, END + HOUR) == ("pending", "waiting")
 
 
+@pytest.mark.parametrize("rule", ["applies_when", "claimed_when", "refused_when", "invalid_when"])
+@pytest.mark.parametrize(
+    ("value", "raised"), [(None, 0), ("text", 1), (5, 0)], ids=["it is missing", "it raises", "it is false"]
+)
+def test_rule_26_a_rule_that_is_unknown_or_raises_is_false_and_raising_is_counted(
+    rule: str, value: Any, raised: int
+) -> None:
+    field = "state.y" if rule in ("applies_when", "claimed_when") else "resource['trueup.test']"
+    line = line_of("state.x == 1", rest=f'{rule}: "{field} > 5"\nassume_claim: false\n')
+    said = {"gen_ai.conversation.id": "c", "trueup.state.x": 1, "trueup.state.y": value}
+    said |= {} if rule == "applies_when" else {"trueup.task.family": "ask"}
+    given = {name: one for name, one in said.items() if one is not None}
+    line.spans(*turn(1, T0, given), resource={"trueup.test": value} if value is not None else {})
+    found = line.until(FAR).only()
+    assert (found["claimed"] == "explicit", found["refused"], found["invalid"]) == (False, False, False)
+    assert found["family"] == ("" if rule == "applies_when" else "ask")
+    assert (line.counted("noted", "expression_raised") > 0) is bool(raised)
+
+
 # -- 27: applies -------------------------------------------------------------------------------------------------------
 
 
