@@ -108,9 +108,7 @@ class Store(Connection):
         """A page of the sessions that are wanted."""
         return await self.in_thread(lambda: read_page(self, wanted, after, limit))
 
-    async def restatements(
-        self, cube: str, rate: str | None, since: int, limit: int
-    ) -> tuple[int, list[Restatement]]:
+    async def restatements(self, cube: str, rate: str | None, since: int, limit: int) -> tuple[int, list[Restatement]]:
         """How many buckets since then no longer count what was first published, and the newest of them."""
         return await self.in_thread(lambda: read_restatements(self, cube, rate, since, limit))
 
