@@ -19,11 +19,12 @@ from pipeline.errors import StoreUnavailable
 from pipeline.logs import Log
 from pipeline.serve.asking import Refusal, chosen, json_body, known_only, time
 from pipeline.serve.listing import Listing
+from pipeline.serve.means import Means
 from pipeline.serve.restatements import Restatements
 from pipeline.sinks.conversation import Conversation
 from pipeline.sinks.listing import Page, Place, Wanted
 from pipeline.sinks.restatements import Restatement
-from schemas.segment import WINDOWS, Rate, RateReading
+from schemas.segment import WINDOWS, CountReading, MeanReading, Rate, RateReading
 
 log = Log("serve")
 
@@ -46,6 +47,9 @@ class Rates(Protocol):
 
     async def all_rates(self) -> Iterable[RateReading]:
         """Of all segments, whichever worker owns them."""
+
+    async def all_summaries(self) -> tuple[Iterable[MeanReading], Iterable[CountReading]]:
+        """The same of means, and of sessions by state, stage and criterion."""
 
 
 class Reader(Protocol):
@@ -86,6 +90,7 @@ class Api:
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/api/rates", self.rates),
+            web.get("/api/means", Means(self._rates).means),
             web.get("/api/sessions", Listing(self._rates, self._store, self._rules).sessions),
             web.get("/api/sessions/{tenant}/{conversation}", self.conversation),
             web.get("/api/restatements", Restatements(self._rates, self._store).restatements),

@@ -70,6 +70,8 @@ class ProcessReadings:
         self._contracts = contracts
         self._rates: list[RateReading] = []
         self._rates_until = 0.0
+        self._summaries: tuple[list[MeanReading], list[CountReading]] = ([], [])
+        self._summaries_until = 0.0
 
     # --- of what is owned here
 
@@ -173,6 +175,20 @@ class ProcessReadings:
             for partition, step in self._follower.steps().items():
                 if partition not in owned and isinstance(step, MeasureStep):
                     yield from step.readings(newest)
+
+    async def all_summaries(self) -> tuple[Iterable[MeanReading], Iterable[CountReading]]:
+        """The same of means, and of sessions by state, stage and criterion."""
+        if time.monotonic() >= self._summaries_until:
+            means, counts = self.summaries()
+            owned = measure.steps() if (measure := self._stages.get(Stage.MEASURE)) else {}
+            newest = max(self._watermarks().values(), default=0)
+            for partition, step in self._follower.steps().items() if self._follower is not None else ():
+                if partition not in owned and isinstance(step, MeasureStep):
+                    more_means, more_counts = step.summaries(newest)
+                    means += more_means
+                    counts += more_counts
+            self._summaries, self._summaries_until = (means, counts), time.monotonic() + KEPT_SECONDS
+        return self._summaries
 
     def _watermarks(self) -> dict[int, int]:
         marks = dict(self._follower.watermarks()) if self._follower else {}

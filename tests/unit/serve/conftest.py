@@ -37,6 +37,8 @@ class FakeWorker:
     """What a worker says; `Readings` and `Rates` at once."""
 
     of_rates: list[RateReading] = field(default_factory=list)
+    of_means: list[MeanReading] = field(default_factory=list)
+    of_counts: list[CountReading] = field(default_factory=list)
     at: int = 0
 
     def rates(self) -> Iterable[RateReading]:
@@ -46,7 +48,10 @@ class FakeWorker:
         return {"in_force": [], "refused": []}
 
     def summaries(self) -> tuple[list[MeanReading], list[CountReading]]:
-        return [], []
+        return self.of_means, self.of_counts
+
+    async def all_summaries(self) -> tuple[list[MeanReading], list[CountReading]]:
+        return self.of_means, self.of_counts
 
     async def all_rates(self) -> Iterable[RateReading]:
         return self.of_rates
