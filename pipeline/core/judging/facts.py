@@ -74,8 +74,9 @@ def variables(
         chosen = [span for trace in traces for span in trace.spans]
     else:
         kept = {(span.trace_id, span.span_id) for span in spans}
+        touched = {span.trace_id for span in spans}
         chosen = list(spans)
-        traces = [cut for trace in traces if (cut := _cut(trace, kept)).spans]
+        traces = [_cut(trace, kept) for trace in traces if trace.trace_id in touched]
     found: dict[str, Any] = {}
     if "state" in wanted:
         found["state"] = state_of(chosen)
