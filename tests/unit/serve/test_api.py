@@ -226,6 +226,7 @@ def test_health_says_what_is_owned_and_how_far_it_is(server: Server, worker: Fak
         "reason": "restoring",
         "stages": {"measure": measure},
         "gauges": {"trueup_open_sessions": 2.0},
+        "contracts": {"in_force": [], "refused": []},
     }
     assert server.get("/healthz")[:2] == (200, {"status": "ok"})
     assert server.get("/readyz")[:2] == (503, {"ready": False, "reason": "restoring"})
