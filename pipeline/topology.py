@@ -3,9 +3,10 @@
 ```
 otlp_spans, otlp_logs      -> ingest -> trueup.spans -> resolve -> trueup.session-events -> judge -> trueup.partials
 trueup.outcomes, otlp_logs -> ingest -> trueup.correlations -> correlate ----^            |          |
-                                     ^---- resolve, correlate        trueup.rows, .verdicts          measure -> rows
+                                     ^---- resolve, correlate, judge  trueup.rows, .verdicts         measure -> rows
 ```
-Watermarks flow along the arrows that carry data to the next stage; the loop correlate -> correlate carries none.
+Watermarks flow along the arrows that carry data to the next stage; the loops correlate -> correlate (an outcome from its
+identity to its keys) and judge -> correlate (sessions of a subject, what outcomes reached) carry none.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ STAGES: tuple[StageSpec, ...] = (
     ),
     StageSpec(
         stage=Stage.CORRELATE,
-        key="outcome identity; correlation key",
+        key="outcome identity; correlation key; subject",
         source=Topic.CORRELATIONS,
         snap=Topic.CORRELATE_SNAP,
         targets=(Topic.SESSION_EVENTS,),

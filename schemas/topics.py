@@ -65,7 +65,7 @@ TOPICS: dict[Topic, TopicSpec] = {
     Topic.OUTCOMES: TopicSpec("any", users_own=True),
     Topic.SPANS: TopicSpec("tenant, trace", retention_ms=3 * DAY_MS),
     Topic.SESSION_EVENTS: TopicSpec("tenant, conversation", retention_ms=3 * DAY_MS),
-    Topic.CORRELATIONS: TopicSpec("outcome identity, then correlation key", retention_ms=3 * DAY_MS),
+    Topic.CORRELATIONS: TopicSpec("outcome identity, then correlation key; subject", retention_ms=3 * DAY_MS),
     Topic.PARTIALS: TopicSpec("segment", retention_ms=3 * DAY_MS),
     Topic.ROWS: TopicSpec("partition of the stage that sent it", retention_ms=7 * DAY_MS),
     Topic.VERDICTS: TopicSpec("tenant, conversation, ordinal", compacted=True, retention_ms=-1),

@@ -168,7 +168,8 @@ class Verdict(msgspec.Struct, frozen=True):
         resolution_failed_at: the earliest failure that stands.
         reopens: the ordinal of the earlier session that this one reopened, 0 for none.
         reopened_by: the earliest session of another conversation that took its claim back, as it is printed.
-        reopens_elsewhere: sessions of other conversations whose claim this one took back, as they are printed.
+        reopens_elsewhere: sessions of other conversations whose claim this one took back, as they are printed; of each
+            of its subjects the latest eight.
         evidence: what the criteria read, by name: (value, event time).
         score: partial credit, 0 to 1; it never makes incomplete complete.
         failure: None unless the session has ended and is incomplete.
