@@ -5,8 +5,8 @@ otlp_spans, otlp_logs      -> ingest -> trueup.spans -> resolve -> trueup.sessio
 trueup.outcomes, otlp_logs -> ingest -> trueup.correlations -> correlate ----^            |          |
                                      ^---- resolve, correlate, judge  trueup.rows, .verdicts         measure -> rows
 ```
-Watermarks flow along the arrows that carry data to the next stage; the loops correlate -> correlate (an outcome from its
-identity to its keys) and judge -> correlate (sessions of a subject, what outcomes reached) carry none.
+Watermarks flow along the arrows that carry data to the next stage; the loops correlate -> correlate (an outcome from
+its identity to its keys) and judge -> correlate (sessions of a subject, what outcomes reached) carry none.
 """
 
 from __future__ import annotations
