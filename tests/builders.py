@@ -6,7 +6,8 @@ both are given exactly the same. Times are nanoseconds; `T0` is a whole bucket.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ import yaml
 
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.contracts.parse import load
+from pipeline.core.ingest_times import NO_TIME, span_times
 from pipeline.core.timeline import TimeRules
 from schemas.outcome import Outcome, OutcomeArrival, OutcomeKind
 from schemas.span import Control, Kind, Said, Span, SpanArrival
@@ -24,6 +26,7 @@ from tests.oracle.spans import normalised_conversation, plain_id, really_failed,
 
 T0 = 20_000 * DAY
 SKEW = TimeRules().max_clock_skew
+NOT_NARROWED: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -92,8 +95,9 @@ def session(number: int, start: int, turns: int = 2, conversation: str | None = 
 
 
 def arrival(one: OSpan) -> SpanArrival:
-    """The span as stage 1 sends it."""
-    assert not one.flags, "the rules for bad clocks are stage 1's"
+    """The span as stage 1 sends it: its times are corrected there, by its record's."""
+    start, end, time_flags = span_times(one.start, one.end, one.record_time or 0, SKEW)
+    assert time_flags != NO_TIME, "no span but a dead letter"
     ids = (normalised_conversation(raw) for _, raw in sorted(one.conversation_ids, key=lambda pair: pair[0]))
     keys = _keys(one)
     said = Said(
@@ -104,18 +108,22 @@ def arrival(one: OSpan) -> SpanArrival:
         issues=_texts(one.issues),
         subjects=_texts((one.subject,) if isinstance(one.subject, str) else one.subject or ()),
         tripped=one.guardrail_tripped,
+        scenario=one.scenario or "",
+        trial=one.trial or "",
+        arguments=None if one.arguments is None else dict(one.arguments),
     )
     slim = Span(
         tenant=one.tenant,
         trace_id=bytes.fromhex(one.trace_id),
         span_id=bytes.fromhex(one.span_id),
         parent_id=bytes.fromhex(one.parent_id or ""),
-        start=one.start,
-        end=one.end,
+        start=start,
+        end=end,
         kind=Kind(one.kind),
         name=one.name,
         failed=really_failed(one),
         control=Control.INTERRUPT if one.interrupted else Control.HANDOFF if one.control_flow else Control.NONE,
+        flags=time_flags,
         attributes=one.attribute_count,
         ids=tuple(dict.fromkeys(text for text in ids if text is not None)),
         agent=one.agent or "",
@@ -168,8 +176,12 @@ def outcome(event_id: str, event_time: int, kind: str = "evidence", **more: Any)
     return OOutcome(more.pop("source", "crm"), event_id, event_time, kind, **more)
 
 
-def outcome_arrival(one: OOutcome) -> OutcomeArrival:
-    """The outcome as stage 1 sends it; equal versions are decided by the oracle's hash on both sides."""
+def outcome_arrival(one: OOutcome, sources: Mapping[str, frozenset[str]] = NOT_NARROWED) -> OutcomeArrival:
+    """The outcome as stage 1 sends it; equal versions are decided by the oracle's hash on both sides.
+
+    Args:
+        sources: kind -> the only sources that may say it.
+    """
     ahead = one.record_time is not None and one.event_time > one.record_time + SKEW
     address = plain_id(one.session_id) if one.session_id is not None else ""
     trace = one.trace_id or ""
@@ -190,5 +202,6 @@ def outcome_arrival(one: OOutcome) -> OutcomeArrival:
         digest=bytes.fromhex(event_hash(one)),
         from_agent=one.from_agent,
         clock_ahead=ahead,
+        barred=not one.from_agent and one.source not in sources.get(one.kind, (one.source,)),
     )
     return OutcomeArrival(inside, one.record_time or 0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from tests.oracle.model import OContract, ORun, OSpan, OTrace, OUsage
+from tests.oracle.model import OContract, ORun, OSpan, OTrace
+from tests.oracle.parts import OUsage
 from tests.oracle.spans import (
     ancestors,
     end_of_trace,
@@ -43,6 +44,11 @@ class OCall:
     def deciding(self) -> OAttempt | None:
         """The last attempt that was not interrupted; None is no call."""
         return next((a for a in reversed(self.attempts) if not a.interrupted), None)
+
+    @property
+    def arguments(self) -> Mapping[str, str] | None:
+        """Those of the deciding attempt; None where they are not known."""
+        return None if self.deciding is None else self.deciding.span.arguments
 
     @property
     def retries(self) -> int:
@@ -119,7 +125,7 @@ def continued(attempts: Sequence[OAttempt]) -> list[OCall]:
     """Rule 22: an attempt continues the last of its call id and name if that was interrupted or failed."""
     calls: list[list[OAttempt]] = []
     open_calls: dict[tuple[str, str], list[OAttempt]] = {}
-    for attempt in sorted(attempts, key=lambda a: (a.span.start, a.span.end, a.span.span_id)):
+    for attempt in sorted(attempts, key=lambda a: (a.span.start, a.span.span_id, a.span.trace_id)):
         call_id = attempt.span.call_id
         before = open_calls.get((call_id, attempt.name)) if call_id is not None else None
         if before is not None and (before[-1].interrupted or before[-1].failed):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from tests.oracle.model import OSession
 
 Counts = tuple[int, int]
+MICRO = 1_000_000
 
 
 def completion(s: OSession) -> Counts:
@@ -104,6 +106,57 @@ def observed_rates(sessions: Sequence[OSession]) -> dict[tuple[str, str], Counts
         for name, counts in RATES.items():
             totals[row, name] = (sum(counts(s)[0] for s in members), sum(counts(s)[1] for s in members))
     return totals
+
+
+def measures_of(s: OSession) -> dict[str, float | None]:
+    """What a mean is taken of: every value that the session has."""
+    trial = s.trial
+    of_trial = (
+        {}
+        if trial is None
+        else {
+            "tool_name_precision": trial.name_precision,
+            "tool_name_recall": trial.name_recall,
+            "tool_argument_precision": trial.argument_precision,
+            "tool_argument_recall": trial.argument_recall,
+            "reliability": trial.reliability,
+        }
+    )
+    return {
+        "score": s.score,
+        "goal_achievement": s.goal_achievement,
+        "coherence": s.coherence,
+        "feedback": s.feedback,
+        **s.layers,
+        "turns": s.turns,
+        "tool_calls": len(s.tools_ok) + len(s.tools_failed),
+        "retries": s.retries,
+        **of_trial,
+    }
+
+
+def summed_means(sessions: Sequence[OSession]) -> dict[tuple[str, str], tuple[int, int]]:
+    """(row, measure) -> (eligible sessions that have it, their sum in millionths)."""
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    for session in (s for s in sessions if s.eligible):
+        for name, value in measures_of(session).items():
+            for row in rows_of(session) if value is not None else ():
+                n, total = sums.get((row, name), (0, 0))
+                sums[row, name] = (n + 1, total + round((value or 0) * MICRO))
+    return sums
+
+
+def failed_by(sessions: Sequence[OSession]) -> dict[tuple[str, str], int]:
+    """(row, stage or criterion) -> eligible sessions that broke there first, or failed it."""
+    found: Counter[tuple[str, str]] = Counter()
+    for session in (s for s in sessions if s.eligible):
+        names = [
+            f"criterion/{name}" for name, (status, *_) in session.criteria.items() if status in ("failed", "error")
+        ]
+        if session.completion == "incomplete" and session.failure is not None:
+            names.append(f"stage/{session.failure.stage}")
+        found.update((row, name) for row in rows_of(session) for name in names)
+    return dict(found)
 
 
 def event_of(rate: str, s: OSession) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.oracle.expressions import Answer, Truth, evaluate
-from tests.oracle.model import OContract, OCriterion, OOutcome
+from tests.oracle.model import OCriterion, OOutcome
 
 Variables = Mapping[str, Mapping[str, object]]
 Judged = Callable[[Mapping[str, object]], Variables]
@@ -109,11 +109,3 @@ def score_of(results: Sequence[OResult]) -> float | None:
     applicable = [r for r in results if r.status != "not_applicable"]
     weight = sum(r.criterion.weight for r in applicable)
     return sum(r.criterion.weight for r in applicable if r.status == "passed") / weight if weight else None
-
-
-def goal_achievement_of(contract: OContract | None, scores: Mapping[str, float]) -> float | None:
-    """DESIGN.md 5: 10 x sum of weight x (raw / max); None until every part is scored."""
-    parts = contract.goal_achievement if contract else {}
-    if not parts or any(name not in scores for name in parts):
-        return None
-    return 10 * sum(weight * scores[name] / maximum for name, (maximum, weight) in parts.items())

@@ -10,7 +10,8 @@ from functools import cached_property
 from tests.oracle.calls import run_waits_for
 from tests.oracle.chains import OConversation
 from tests.oracle.expressions import evaluate, variables_of
-from tests.oracle.model import OClaim, OContract, OFamily, ORun, OSettings, OSpan, OTrace
+from tests.oracle.model import OContract, ORun, OSettings, OSpan, OTrace
+from tests.oracle.parts import OClaim, OFamily
 from tests.oracle.spans import end_of_trace, ended_last, leaves, nearest_root_first, plain_id, start_of_trace
 
 CLAIMS = frozenset({"completed", "escalated", "refused", "failed"})

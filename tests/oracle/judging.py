@@ -8,16 +8,19 @@ from tests.oracle.calls import error_at_end, handoffs_to_person, is_answer, run_
 from tests.oracle.criteria import (
     OResult,
     completion_of,
-    goal_achievement_of,
     judge_criterion,
     score_of,
     verified_of,
 )
 from tests.oracle.cutting import OEpisode
 from tests.oracle.expressions import Truth, is_invalid_by_spans, is_refused_by_spans, judging_variables
-from tests.oracle.model import OClaim, OOutcome, OSession, OSettings
+from tests.oracle.failing import failure_of
+from tests.oracle.model import OOutcome, OSession, OSettings
 from tests.oracle.outcomes import OPlace, is_agents_own, keys_of_trace, may_say
+from tests.oracle.parts import OClaim
+from tests.oracle.quality import read_quality
 from tests.oracle.spans import conflicting_ids, plain_id
+from tests.oracle.trials import trial_of
 
 
 def judge_session(place: OPlace, attached: Sequence[OOutcome], settings: OSettings, watermark: int) -> OSession:
@@ -34,8 +37,14 @@ def judge_session(place: OPlace, attached: Sequence[OOutcome], settings: OSettin
     claimed_handoff(session)
     session.terminal = is_terminal(episode, settings, watermark)
     session.terminal_reason = terminal_reason_of(session, episode) if session.terminal else None
+    calls = tool_calls(episode.runs, episode.contract)
+    session.trial = trial_of(episode.spans, episode.contract, calls)
+    session.retries = sum(call.retries for call in calls)
     if episode.contract is not None:
-        read_criteria(session, judge_criteria(session, episode, said, watermark))
+        results = judge_criteria(session, episode, said, watermark)
+        read_criteria(session, results)
+        if session.terminal:
+            session.failure = failure_of(episode, calls, results, session.claim)
     session.eligible = is_eligible(session)
     return session
 
@@ -113,14 +122,11 @@ def read_outcomes(session: OSession, episode: OEpisode, said: Sequence[OOutcome]
 
 
 def read_evaluations(session: OSession, episode: OEpisode, attached: Sequence[OOutcome], settings: OSettings) -> None:
-    """Rule 40: of each name the latest with state `scored`; the agent's own count here, and here alone."""
-    may_score = [o for o in attached if is_agents_own(o, settings) or may_say(o, settings)]
-    for outcome in within(may_score, "evaluation", episode.end + settings.retention):
-        name, score = outcome.data.get("name"), outcome.data.get("score")
-        scored = outcome.data.get("state", "scored") == "scored"
-        if isinstance(name, str) and isinstance(score, int | float) and scored:
-            session.evaluations[name] = float(score)
-    session.goal_achievement = goal_achievement_of(episode.contract, session.evaluations)
+    """Rule 40: evaluations and feedback up to end + retention; the agent's own evaluations count here alone."""
+    kept = episode.end + settings.retention
+    told = [o for o in attached if (is_agents_own(o, settings) or may_say(o, settings)) and o.event_time <= kept]
+    agents = frozenset((o.source, o.event_id) for o in told if is_agents_own(o, settings))
+    read_quality(session, episode.contract, told, agents)
 
 
 def earlier(first: int | None, second: int | None) -> int | None:
@@ -202,6 +208,8 @@ def judge_criteria(session: OSession, episode: OEpisode, said: Sequence[OOutcome
 def read_criteria(session: OSession, results: Sequence[OResult]) -> None:
     """Rules 30 and 47: completion, verified, and since when; a failure's moment goes to resolution."""
     session.criteria = {r.criterion.id: (r.status, r.reason, r.passed_at) for r in results}
+    session.failed_at = {r.criterion.id: r.failed_since for r in results if r.failed_since is not None}
+    session.raising = frozenset(r.criterion.id for r in results if r.raised)
     session.criterion_errors += sum(r.raised for r in results)
     session.score = score_of(results)
     session.completion = completion_of(results)

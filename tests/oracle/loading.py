@@ -46,6 +46,13 @@ def criterion_of(document: Document) -> OCriterion:
     )
 
 
+def expected_value(value: object) -> str | None:
+    """One spelling of what an argument must be; None where any value will do."""
+    if value is None or (isinstance(value, str) and value.startswith("{") and value.endswith("}")):
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def contract_of(document: Document) -> OContract:
     """One contract file, parsed."""
 
@@ -65,6 +72,13 @@ def contract_of(document: Document) -> OContract:
         applies_when=document.get("applies_when"),
         criteria=tuple(map(criterion_of, document.get("criteria") or ())),
         goal_achievement={name: (float(part["max"]), float(part["weight"])) for name, part in parts.items()},
+        expected={
+            one.get("scenario") or "": tuple(
+                (call["tool"], {name: expected_value(value) for name, value in (call.get("arguments") or {}).items()})
+                for call in one["calls"]
+            )
+            for one in document.get("expected_tool_calls") or ()
+        },
         claimed_when=document.get("claimed_when"),
         assume_claim=document.get("assume_claim", True),
         escalated_tools=names("escalated_when", "tools"),

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tests.oracle.parts import NO_CLAIM, NOTHING_USED, OClaim, OEvaluation, OFailure, OTrial, OUsage
+
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
@@ -60,6 +62,10 @@ class OSpan:
     guardrail_tripped: bool | None = None
     attribute_count: int = 0
     evaluations: tuple[Mapping[str, object], ...] = ()
+    scenario: str | None = None
+    trial: str | None = None
+    arguments: Mapping[str, str] | None = None
+    """Of a tool call in a scenario, each value in one spelling; None where they are not known."""
     flags: frozenset[str] = frozenset()
     """Set by rule 3 alone: `clamped`, `start_from_record`, `negative_duration`."""
 
@@ -110,6 +116,8 @@ class OContract:
     criteria: tuple[OCriterion, ...] = ()
     goal_achievement: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Part -> (max, weight)."""
+    expected: Mapping[str, tuple[tuple[str, Mapping[str, str | None]], ...]] = field(default_factory=dict)
+    """Scenario ("" for any other) -> the calls it expects: tool, and argument -> value; None is any value."""
     claimed_when: Expression | None = None
     assume_claim: bool = True
     escalated_tools: tuple[str, ...] = ()
@@ -171,38 +179,6 @@ class ORun:
         return tuple(span for trace in self.traces for span in trace.spans)
 
 
-@dataclass(frozen=True)
-class OClaim:
-    """Rules 15 and 16."""
-
-    value: str | None = None
-    assumed: bool = False
-    time: int | None = None
-
-    @property
-    def completed(self) -> bool:
-        """Claimed completed, explicitly or by assumption."""
-        return self.assumed or self.value == "completed"
-
-
-@dataclass(frozen=True)
-class OFamily:
-    """Rule 13: the name, and how it is known."""
-
-    name: str | None
-    state: str
-    """`stated`, `derived`, `inherited`, `none` or `ambiguous`."""
-
-
-@dataclass(frozen=True)
-class OUsage:
-    """Tokens of a session, each counted once."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-
-
 @dataclass
 class OSession:
     """One session with everything judged about it."""
@@ -220,11 +196,15 @@ class OSession:
     runs: int = 0
     turns: int = 0
     flags: frozenset[str] = frozenset()
-    claim: OClaim = OClaim()
-    claim_by_spans: OClaim = OClaim()
+    claim: OClaim = NO_CLAIM
+    claim_by_spans: OClaim = NO_CLAIM
     terminal: bool = False
     terminal_reason: str | None = None
     criteria: dict[str, tuple[str, str, int | None]] = field(default_factory=dict)
+    failed_at: dict[str, int] = field(default_factory=dict)
+    """Criterion -> since when its failure stands."""
+    raising: frozenset[str] = frozenset()
+    """Criteria whose check or `fails_when` raises on what is known now."""
     criterion_errors: int = 0
     score: float | None = None
     completion: str | None = None
@@ -251,9 +231,18 @@ class OSession:
     resolution_failed_at: int | None = None
     tools_ok: tuple[str, ...] = ()
     tools_failed: tuple[str, ...] = ()
-    usage: OUsage = OUsage()
+    usage: OUsage = NOTHING_USED
+    retries: int = 0
+    evaluations: dict[str, OEvaluation] = field(default_factory=dict)
     goal_achievement: float | None = None
-    evaluations: dict[str, float] = field(default_factory=dict)
+    goal_state: str = "missing"
+    coherence: float | None = None
+    coherence_state: str = "missing"
+    contradictions: int = 0
+    layers: dict[str, float] = field(default_factory=dict)
+    feedback: float | None = None
+    failure: OFailure | None = None
+    trial: OTrial | None = None
     subjects: frozenset[str] = frozenset()
     issues: frozenset[str] = frozenset()
     keys: frozenset[tuple[str, str]] = frozenset()
@@ -279,6 +268,10 @@ class World:
     waiting: list[OOutcome]
     rates: dict[tuple[str, str], tuple[int, int]]
     """(family, or "" for the system row; rate) -> (numerator, denominator)."""
+    means: dict[tuple[str, str], tuple[int, int]]
+    """(family or "", measure) -> (sessions that have it, their sum in millionths)."""
+    failures: dict[tuple[str, str], int]
+    """(family or "", `stage/<stage>` or `criterion/<id>`) -> eligible sessions."""
     events: dict[str, dict[tuple[str, str, int], int | None]]
     """Delayed rate -> session key of each session in its denominator -> age of its event, None without one."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.oracle.judging import earlier
-from tests.oracle.model import OClaim, OSession, OSettings
+from tests.oracle.model import OSession, OSettings
 from tests.oracle.outcomes import OPlace
+from tests.oracle.parts import OClaim
 
 Judged = Sequence[tuple[OPlace, OSession]]
 

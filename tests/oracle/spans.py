@@ -33,7 +33,8 @@ def normalised_times(span: OSpan, settings: OSettings) -> OSpan | None:
             flags.add("start_from_record")
     if end < start:
         end = start
-        flags.add("negative_duration")
+        if "start_from_record" not in flags:
+            flags.add("negative_duration")
     if record is not None and end > record + settings.max_clock_skew:
         start, end = min(start, record), min(end, record)
         flags.add("clamped")

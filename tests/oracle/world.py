@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tests.oracle.chains import conversations_of
-from tests.oracle.counting import event_ages, observed_rates
+from tests.oracle.counting import event_ages, failed_by, observed_rates, summed_means
 from tests.oracle.cutting import count_unknown_claims, sessions_of, windows_of
 from tests.oracle.judging import earlier, judge_session
 from tests.oracle.model import OContract, OOutcome, OSession, OSettings, OSpan, World
@@ -48,6 +48,8 @@ def judge_world(
         counted=+counted,
         waiting=waiting,
         rates=observed_rates(sessions),
+        means=summed_means(sessions),
+        failures=failed_by(sessions),
         events=event_ages(sessions),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.oracle.model import OUsage
+from tests.oracle.parts import OUsage
 from tests.unit.oracle.small_world import HOURS, MIN, at, contract, judge, only, outcome, span, tool_turn, turn
 
 
