@@ -239,6 +239,10 @@ def test_what_is_forgotten_is_found_nowhere_and_no_total_changes(line: Line, tmp
     assert by_subject["conversations"] == 1
     assert after == before
     assert gone == 404
+    assert b'state="erased"' in seen["/metrics"]
+    nameless = [name for name in seen if name.startswith("/api/sessions/default/erased:")]
+    assert len(nameless) == 2
+    assert [line.told(name)["sessions"][0]["verdict"]["flags"] for name in nameless] == [["erased"]] * 2
     assert [name for name, part in seen.items() if SECRET.encode() in part] == []
     assert {name.split()[0] for name, part in seen.items() if KEPT.encode() in part} > set(SNAPSHOTS)
 
