@@ -52,7 +52,7 @@ def application(
     app.router.add_get("/readyz", readyz)
     app.router.add_routes(Api(rates, store, rules, book, explain, lambda: health(readings, not_ready)).routes())
     if forgets is not None:
-        app.router.add_routes(Forgetting(forgets).routes())
+        app.router.add_routes(Forgetting(forgets, tokens).routes())
     return app
 
 

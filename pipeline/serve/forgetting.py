@@ -17,9 +17,9 @@ from pipeline.core.ids import normalise_id, trace_address
 from pipeline.core.resolving.leads import pseudo
 from pipeline.serve.asking import Refusal, json_body
 from pipeline.sinks.erasing import Receipt
+from pipeline.tokens import Scope, Tokens
 
 PATH = "/api/forget"
-TENANT_OF_TOKEN = "tenant_of_token"
 DEFAULT_TENANT = "default"
 FIELDS = ("tenant", "conversation", "subject")
 
@@ -73,17 +73,23 @@ def report_of(order: str, receipts: Iterable[Receipt], partitions: int) -> Repor
 
 
 class Forgetting:
-    """The handlers."""
+    """The handlers.
 
-    def __init__(self, forgets: Forgets) -> None:
-        self._forgets = forgets
+    Args:
+        tokens: as `guard` has them, which lets nobody come here who may not; None: anybody may.
+    """
+
+    def __init__(self, forgets: Forgets, tokens: Tokens | None = None) -> None:
+        self._forgets, self._tokens = forgets, tokens
 
     def routes(self) -> list[web.RouteDef]:
         return [web.post(PATH, self.order), web.get(PATH + "/{order}", self.report)]
 
     async def order(self, request: web.Request) -> web.Response:
         """A body of `tenant` (optional) and either `conversation` or `subject`, as JSON."""
-        tenant, field, value = _asked(await _body(request), request.get(TENANT_OF_TOKEN))
+        shown = request.headers.get("Authorization", "")
+        of_token = self._tokens.admit(shown, Scope.FORGET).tenant if self._tokens is not None else None
+        tenant, field, value = _asked(await _body(request), of_token)
         if field == "subject":
             order = await self._forgets.forget_subject(tenant, value)
         else:

@@ -12,7 +12,6 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from pipeline.serve.forgetting import PATH as FORGET
-from pipeline.serve.forgetting import TENANT_OF_TOKEN
 from pipeline.tokens import NotAdmitted, Scope, Tokens
 
 API = "/api/"
@@ -31,7 +30,7 @@ def guard(tokens: Tokens) -> Middleware:
         try:
             erases = request.path.startswith(FORGET)
             scope = Scope.FORGET if erases else Scope.READ
-            tenant = request[TENANT_OF_TOKEN] = tokens.admit(request.headers.get("Authorization", ""), scope).tenant
+            tenant = tokens.admit(request.headers.get("Authorization", ""), scope).tenant
             if erases:  # the body says whose
                 return await handler(request)
             asked = request.match_info.get("tenant", request.query.get("tenant"))

@@ -58,8 +58,9 @@ def asked(
     """Status and answer of an order; None as body asks for a report."""
 
     async def ask() -> tuple[int, dict[str, Any]]:
-        app = web.Application(middlewares=[errors_as_json, *([guard(tokens(folder))] if folder else [])])
-        app.router.add_routes(Forgetting(forgets).routes())
+        known = tokens(folder) if folder else None
+        app = web.Application(middlewares=[errors_as_json, *([guard(known)] if known else [])])
+        app.router.add_routes(Forgetting(forgets, known).routes())
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         async with TestClient(TestServer(app)) as client:
             if body is None:
