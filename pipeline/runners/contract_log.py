@@ -50,7 +50,10 @@ class ContractLog:
         return found
 
     async def write(self, records: Sequence[ContractRecord]) -> None:
-        """Returns when all are durable. One after the other: the embedded broker counts the end of its log by batches."""
+        """Returns when all are durable.
+
+        One after the other: the embedded broker counts the end of its log by batches.
+        """
         for one in records:
             value = msgspec.json.encode(one)
             await self._log.append([Outgoing(Topic.CONTRACTS, PARTITION, one.name.encode(), value)])
