@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from pipeline.core.shelf import length, read_length
+from pipeline.core.timeline import SECOND
 
 WORD = b"w"
 MOST_WORDS = 1 << 14
@@ -23,7 +24,11 @@ _decode = msgspec.msgpack.Decoder(tuple[str, ...] | str).decode
 
 # The first byte says what follows: 0-127 itself; 128-191 and the next byte a word; 192-223 a list of 0 to 30.
 _WORD, _LIST, _LONG_LIST = 0x80, 0xC0, 0xDF
-_NONE, _FALSE, _TRUE, _FLOAT, _INT, _NEGATIVE, _TEXT, _BYTES, _SHAPE, _PAIRS = range(0xE0, 0xEA)
+_NONE, _FALSE, _TRUE, _FLOAT, _LONG_INT, _NEGATIVE, _TEXT, _BYTES, _SHAPE, _PAIRS, _INT = range(0xE0, 0xEB)
+_NANOSECONDS = 0xFF
+_LONGEST_SECONDS = 1 << 23
+_INT_BYTES = 8
+"""An int of up to so many bytes: `_INT` and one less than their number."""
 
 
 class Own(str):
@@ -98,6 +103,12 @@ def unpack(data: bytes, words: Words, at: int = 0) -> tuple[Any, int]:
 
 
 def _read_tagged(tag: int, data: bytes, words: Words, at: int) -> tuple[Any, int]:
+    if tag == _NANOSECONDS:
+        n, at = unpack(data, words, at)
+        return n / SECOND, at
+    if tag >= _INT:
+        end = at + tag - _INT + 1
+        return int.from_bytes(data[at:end], "big"), end
     if tag <= _TRUE:
         return (None, False, True)[tag - _NONE], at
     if tag == _FLOAT:
@@ -128,11 +139,7 @@ def _read_tagged(tag: int, data: bytes, words: Words, at: int) -> tuple[Any, int
 def _write(value: Any, words: Words, out: bytearray) -> None:
     kind = type(value)
     if kind is int:
-        if 0 <= value < _WORD:
-            out.append(value)
-        else:
-            body = abs(value).to_bytes((abs(value).bit_length() + 7) // 8, "big")
-            _write_body(_INT if value >= 0 else _NEGATIVE, body, out)
+        _write_int(value, out)
     elif kind is str:
         number = words.number(value)
         if number is None:
@@ -152,8 +159,7 @@ def _write(value: Any, words: Words, out: bytearray) -> None:
     elif kind is dict:
         _write_dict(value, words, out)
     elif kind is float:
-        out.append(_FLOAT)
-        out += _float.pack(value)
+        _write_float(value, out)
     elif kind is bytes:
         _write_body(_BYTES, value, out)
     elif kind is Own:
@@ -162,6 +168,30 @@ def _write(value: Any, words: Words, out: bytearray) -> None:
         _write(str(value), words, out)  # the name of an enum
     else:
         raise TypeError(f"no plain value: {value!r}")
+
+
+def _write_float(value: float, out: bytearray) -> None:
+    """Most are seconds, made of whole nanoseconds."""
+    n = int(value * SECOND + 0.5) if 0 <= value < _LONGEST_SECONDS else -1
+    if n >= 0 and n / SECOND == value:
+        out.append(_NANOSECONDS)
+        _write_int(n, out)
+    else:
+        out.append(_FLOAT)
+        out += _float.pack(value)
+
+
+def _write_int(value: int, out: bytearray) -> None:
+    if 0 <= value < _WORD:
+        out.append(value)
+        return
+    size = (abs(value).bit_length() + 7) // 8
+    body = abs(value).to_bytes(size, "big")
+    if value >= 0 and size <= _INT_BYTES:
+        out.append(_INT + size - 1)
+        out += body
+    else:
+        _write_body(_LONG_INT if value >= 0 else _NEGATIVE, body, out)
 
 
 def _write_dict(value: dict[str, Any], words: Words, out: bytearray) -> None:

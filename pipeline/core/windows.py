@@ -6,7 +6,8 @@ before the watermark.
 
 from __future__ import annotations
 
-from pipeline.core.timeline import TimeRules
+from pipeline.core.timeline import DAY, SECOND, TimeRules
+from schemas.segment import WINDOWS
 
 
 def window_bounds(watermark: int, window: int, rules: TimeRules) -> tuple[int, int]:
@@ -25,3 +26,16 @@ def window_bounds(watermark: int, window: int, rules: TimeRules) -> tuple[int, i
         raise ValueError(f"a window of {window} ns is not made of whole buckets of {rules.bucket} ns")
     end = (watermark - max(rules.session_gap, rules.resume_window)) // rules.bucket * rules.bucket
     return (0, 0) if end <= 0 else (max(0, end - window), end)
+
+
+def forgotten_before(watermark: int, rules: TimeRules, longest_horizon: int) -> int:
+    """Buckets that begin before this, ns, are forgotten: they are sealed, and no window at any age looks at them.
+
+    It moves a day at a time.
+
+    Args:
+        longest_horizon: the largest H of the contracts, ns: the oldest age.
+    """
+    quiet = max(rules.session_gap, rules.resume_window)
+    looked_at = max(WINDOWS.values()) * SECOND + longest_horizon + quiet
+    return (watermark - rules.retention - looked_at - rules.bucket) // DAY * DAY

@@ -17,7 +17,15 @@ import msgspec
 from pipeline.embedded import Broker
 from tests.bench import live
 from tests.bench.families import Counts, differences
-from tests.bench.report import BaselineResult, CoreResult, core_lines, line_lines, machine
+from tests.bench.report import (
+    BaselineResult,
+    CoreResult,
+    SettledCost,
+    core_lines,
+    line_lines,
+    machine,
+    settled_lines,
+)
 from tests.bench.workload import Workload, generate
 
 ALL = ("sessions", "claimed", "completed", "escalated", "reopened")
@@ -57,7 +65,8 @@ def _core(workload: Workload, given: argparse.Namespace, profile: Path | None) -
         arguments += ["--profile", str(profile)]
     result = msgspec.json.decode(_child("core_line", *arguments), type=CoreResult)
     _check("the line without a broker", result.counts, result.steps, workload, ALL)
-    return core_lines(result, workload.sent)
+    cost = msgspec.json.decode(_child("settled", "--seed", str(given.seed)), type=SettledCost)
+    return core_lines(result, workload.sent) + settled_lines(cost)
 
 
 def _line(workload: Workload, folder: Path, profile: Path | None) -> list[str]:

@@ -21,6 +21,7 @@ import msgspec
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.contracts.parse import load
 from pipeline.core.ingest import Ingest
+from pipeline.core.judging.kept import CONVERSATION, PLAIN
 from pipeline.core.judging.state import Conversation
 from pipeline.core.timeline import TimeRules
 from pipeline.operate.migrate import migrate
@@ -33,7 +34,7 @@ from schemas.topics import Stage, Topic
 from schemas.wire import Row
 from tests.bench.families import Counts, RateCount, counted
 from tests.bench.probe import Clock, Probe, probed
-from tests.bench.report import CoreResult, StateSize
+from tests.bench.report import CoreResult
 from tests.bench.workload import Generator, Workload
 
 CONTRACTS = Path(__file__).resolve().parents[2] / "contracts"
@@ -42,7 +43,6 @@ CHUNK = 64
 """Messages between two cuts: about what a worker takes in within one checkpoint interval."""
 BATCH_ROWS = 50_000
 SIZED_SESSIONS, SIZED_HOURS = 500, 0.25
-KEEPS_SESSIONS = (Stage.RESOLVE, Stage.CORRELATE, Stage.JUDGE)
 
 _decode_conversation = msgspec.msgpack.Decoder(Conversation).decode
 
@@ -52,19 +52,24 @@ def contracts(rules: TimeRules) -> ContractBook:
 
 
 class Line:
-    """Ingest and the keyed steps, timed."""
+    """Ingest and the keyed steps, timed.
 
-    def __init__(self) -> None:
+    Args:
+        partitions: of every topic.
+    """
+
+    def __init__(self, partitions: int = PARTITIONS) -> None:
+        self._partitions = partitions
         rules = TimeRules()
         self.clock = Clock()
         self.probes: dict[Stage, list[Probe]] = {}
-        self._ingest = Ingest(PARTITIONS, rules)
+        self._ingest = Ingest(partitions, rules)
         self.runner = LocalRunner(
             probed(self.clock, self.probes),
-            Setup(contracts(rules), rules, PARTITIONS),
-            PARTITIONS,
+            Setup(contracts(rules), rules, partitions),
+            partitions,
             self._ingest,
-            dict.fromkeys((Topic.OTLP_SPANS, Topic.OUTCOMES), PARTITIONS),
+            dict.fromkeys((Topic.OTLP_SPANS, Topic.OUTCOMES), partitions),
         )
 
     def take(self, workload: Workload) -> None:
@@ -72,7 +77,7 @@ class Line:
         spans = [(one.time, Topic.OTLP_SPANS, one.value) for one in workload.spans]
         outcomes = [(one.time, Topic.OUTCOMES, one.value) for one in workload.outcomes]
         for number, (moment, topic, value) in enumerate(sorted(spans + outcomes), start=1):
-            feed = partial(self.runner.feed, topic, value, moment, number % PARTITIONS)
+            feed = partial(self.runner.feed, topic, value, moment, number % self._partitions)
             self.clock.time(Stage.INGEST, feed)
             if number % CHUNK == 0:
                 self.runner.drain()
@@ -105,9 +110,6 @@ class Line:
         at = [TABLES["agent_steps"].index(column) for column in ("trace_id", "span_id")]
         return len({tuple(values[index] for index in at) for values in self.runner.rows("agent_steps")})
 
-    def state_bytes(self, stage: Stage) -> int:
-        return sum(len(key) + len(state) for probe in self.probes[stage] for key, state in probe.states.items())
-
 
 async def _sink(line: Line, folder: str) -> None:
     """Write the rows, in the batches in which a worker writes them."""
@@ -124,12 +126,12 @@ async def _sink(line: Line, folder: str) -> None:
     store.close()
 
 
-def state_size(seed: int) -> StateSize:
-    """Bytes of checkpoint for a session that is open, and for one that has settled."""
+def open_size(seed: int) -> int:
+    """Bytes of checkpoint, in stages 2 and 4, for an open session of 20 spans."""
     workload = Generator(seed, SIZED_HOURS).run(SIZED_SESSIONS)
     line = Line()
     half = len(workload.spans) // 2
-    rest, workload.spans = workload.spans[half:], workload.spans[:half]
+    workload.spans = workload.spans[:half]
     line.take(workload)
     size = spans = 0
     traces = {
@@ -139,16 +141,12 @@ def state_size(seed: int) -> StateSize:
     }
     for probe in line.probes[Stage.JUDGE]:
         for key, state in probe.states.items():
-            conversation = _decode_conversation(state) if key[:1] == b"c" else None
+            conversation = _decode_conversation(state) if key[:1] == CONVERSATION and state[:1] > PLAIN else None
             if conversation is None or any(one.revision for one in conversation.published):
                 continue
             size += len(key) + len(state) + sum(traces.get(trace_id, 0) for trace_id in conversation.traces)
             spans += sum(len(held.spans) for held in conversation.traces.values())
-    workload.spans, workload.outcomes = rest, []
-    line.take(workload)
-    line.runner.end_of_input(workload.end)
-    settled = sum(line.state_bytes(stage) for stage in KEEPS_SESSIONS)
-    return StateSize(round(20 * size / spans), round(settled / SIZED_SESSIONS))
+    return round(20 * size / spans)
 
 
 def measure(sessions: int, seed: int, profile: Path | None) -> CoreResult:
@@ -167,7 +165,7 @@ def measure(sessions: int, seed: int, profile: Path | None) -> CoreResult:
     line.clock.seconds["runner"] = total - sum(line.clock.seconds.values())
     with tempfile.TemporaryDirectory(prefix="trueup-bench-") as folder:
         asyncio.run(_sink(line, folder))
-    return CoreResult(line.counts(), line.steps(), dict(line.clock.seconds), state_size(seed))
+    return CoreResult(line.counts(), line.steps(), dict(line.clock.seconds), open_size(seed))
 
 
 def main() -> None:

@@ -19,6 +19,8 @@ from schemas.verdict import Completion, Verdict
 
 SYSTEM: tuple[str, Dimensions] = ("system", ())
 BucketKey = tuple[str, Dimensions, int]
+SEALED = b"s"
+"""Before the key of the state of a bucket that has sealed sessions."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -134,16 +136,33 @@ class Fold:
     apart as `sealed`, already summed.
     """
 
-    __slots__ = ("buckets", "changed", "sealed", "sealed_changed")
+    __slots__ = ("_begins", "buckets", "changed", "sealed", "sealed_changed")
 
     def __init__(self) -> None:
         self.buckets: dict[BucketKey, BucketCounts] = {}
         self.sealed: dict[BucketKey, BucketCounts] = {}
         self.sealed_changed: set[BucketKey] = set()
         self.changed: set[BucketKey] = set()
+        self._begins = 0  # what counted before is forgotten
+
+    def forget(self, before: int) -> list[bytes]:
+        """Forget the buckets that begin before, ns, all of them sealed. Returns: the keys of their state."""
+        if before <= self._begins:
+            return []
+        self._begins = before
+        for key in [key for key in self.buckets if key[2] < before]:
+            del self.buckets[key]
+            self.changed.discard(key)
+        gone = [key for key in self.sealed if key[2] < before]
+        for key in gone:
+            del self.sealed[key]
+            self.sealed_changed.discard(key)
+        return [SEALED + _encode(key) for key in gone]
 
     def add(self, one: Contribution, sign: int) -> None:
         """Put a contribution in (+1) or take it out (-1)."""
+        if one.bucket < self._begins:
+            return
         for cube, dimensions in one.segments:
             key = (cube, dimensions, one.bucket)
             self.changed.add(key)
@@ -151,12 +170,19 @@ class Fold:
 
     def seal(self, one: Contribution) -> None:
         """Its session leaves the state; what it counts stays."""
+        if one.bucket < self._begins:
+            return
         for cube, dimensions in one.segments:
             key = (cube, dimensions, one.bucket)
             self.sealed_changed.add(key)
             _count_in(self.sealed.setdefault(key, BucketCounts()), one, +1)
 
-    def dump_sealed(self, key: BucketKey) -> bytes:
+    def dump(self) -> list[tuple[bytes, bytes]]:
+        """The sealed buckets that changed since the last call, as state."""
+        changed, self.sealed_changed = self.sealed_changed, set()
+        return [(SEALED + _encode(key), self._dump(key)) for key in changed]
+
+    def _dump(self, key: BucketKey) -> bytes:
         counts = self.sealed[key]
         cells = [(*name, cell) for name, cell in sorted(counts.cells.items())]
         return _encode((key, cells, counts.states, counts.means, counts.failures))

@@ -26,13 +26,15 @@ from pipeline.core.judging.publish import published
 from pipeline.core.judging.settled import Settled
 from pipeline.core.judging.state import Conversation
 from pipeline.core.judging.views import TraceView
-from pipeline.core.packing import Words
-from pipeline.core.shelf import Shelf
+from pipeline.core.packing import Words, pack_id, unpack_id
+from pipeline.core.shelf import Shelf, length, read_length
 from pipeline.core.timeline import HOUR, TimeRules
 from schemas.verdict import Verdict
 
-RESTING = b"\x01"
-"""Before the state of a conversation at rest; the hour in which it leaves follows, in four bytes."""
+CONVERSATION = b"c"
+RESTING, PLAIN = b"\x01", b"\x02"
+"""Before the state of a conversation at rest; the hour in which it leaves follows, in four bytes. A plain one has
+nothing but one session."""
 HOURS_OF_A_SWEEP = 24
 """In so many hours of event time everything at rest is looked at once, whether its retention is over."""
 
@@ -138,8 +140,13 @@ class Kept(Mapping[bytes, Conversation]):
 
     def _shelve(self, key: bytes, conversation: Conversation) -> None:
         leaves = -(-self.leaves_at(key, conversation) // HOUR)
-        state = _encode(self._stripped(conversation, tenant="", name="", due=0))
-        self.resting.put(key, RESTING + leaves.to_bytes(4, "big") + state)
+        stripped = self._stripped(conversation, tenant="", name="", due=0, leaves=0)
+        hour = leaves.to_bytes(4, "big")
+        if stripped == Conversation("", "", packed=stripped.packed[:1], counted=stripped.counted[:1]):
+            (counted,), (packed,) = stripped.counted, stripped.packed
+            self.resting.put(key, PLAIN + hour + length(len(counted)) + counted + packed)
+        else:
+            self.resting.put(key, RESTING + hour + _encode(stripped))
         self._drop(key)
 
     def state(self, key: bytes) -> bytes | None:
@@ -180,7 +187,7 @@ class Kept(Mapping[bytes, Conversation]):
 
     def load(self, key: bytes, state: bytes) -> Conversation | None:
         """Returns: the conversation, if it is awake."""
-        if state[:1] == RESTING:
+        if state[:1] in (RESTING, PLAIN):
             self.resting.put(key, state)
             return None
         conversation = self.awake[key] = _decode(state)
@@ -229,11 +236,26 @@ class Kept(Mapping[bytes, Conversation]):
         self.settled.forget(key)
 
 
+def key_of(tenant: str, conversation: str) -> bytes:
+    """Of the state of a conversation."""
+    return CONVERSATION + tenant.encode() + b"\0" + pack_id(conversation)
+
+
+def read_key(key: bytes) -> tuple[str, str]:
+    """Tenant and conversation."""
+    tenant, _, name = key[1:].partition(b"\0")
+    return tenant.decode(), unpack_id(name)
+
+
 def _read(key: bytes, state: bytes) -> Conversation:
     """A conversation at rest, named after its key."""
-    conversation = _decode(memoryview(state)[5:])
-    tenant, _, name = key[1:].partition(b"\0")
-    conversation.tenant, conversation.name = tenant.decode(), name.decode()
+    if state[:1] == PLAIN:
+        size, at = read_length(state, 5)
+        conversation = Conversation("", "", packed=[state[at + size :]], counted=[state[at : at + size]])
+    else:
+        conversation = _decode(memoryview(state)[5:])
+    conversation.tenant, conversation.name = read_key(key)
+    conversation.leaves = _hour(state) * HOUR
     return conversation
 
 

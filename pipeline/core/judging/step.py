@@ -12,20 +12,20 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-import msgspec
-
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import At, Changed, Outbox, Result, Versions
 from pipeline.core.judging.bench import Bench
 from pipeline.core.judging.erase import ConversationEraser
-from pipeline.core.judging.fold import Fold
+from pipeline.core.judging.fold import SEALED, Fold
 from pipeline.core.judging.intake import Taken, drop_trace, take_outcome, take_spans
 from pipeline.core.judging.judged_by import JudgedBy, touched_by
+from pipeline.core.judging.kept import key_of
 from pipeline.core.judging.publish import Publisher
 from pipeline.core.judging.state import Conversation, FreshSpan
 from pipeline.core.judging.telling import Teller, hear
 from pipeline.core.packing import WORD
-from pipeline.core.timeline import TimeRules
+from pipeline.core.timeline import DAY, TimeRules
+from pipeline.core.windows import forgotten_before
 from schemas.contact import Returns
 from schemas.erasing import Forget
 from schemas.outcome import Attached
@@ -33,10 +33,7 @@ from schemas.segment import PartialReset
 from schemas.span import TraceGone, TraceSpans
 from schemas.topics import Topic
 
-_encode = msgspec.msgpack.Encoder().encode
-
-CONVERSATION = b"c"
-SEALED = b"s"
+STAGE_5_LAGS = 7 * DAY  # it forgets first, or what is sent anew after a crash would take away what it still shows
 
 
 class JudgeStep:
@@ -92,6 +89,7 @@ class JudgeStep:
         self.watermark = self._bench.watermark = watermark
         for counted in self.conversations.restored(watermark):
             self.fold.add(counted, +1)
+        self._forget_buckets()
         self.fold.changed.clear()
         self._teller.restored(self.conversations.awake, watermark)
         self.contracts_changed()
@@ -129,7 +127,7 @@ class JudgeStep:
             if isinstance(record, Forget):
                 self._obey(record)
                 continue
-            key = _key(record)
+            key = key_of(record.tenant, record.conversation)
             if self.conversations.overdue(key, self.watermark):
                 self._leave(key)
             conversation = self.conversations.get(key)
@@ -183,7 +181,7 @@ class JudgeStep:
         """Erase what an order means; what a conversation counts is what it would count now."""
         orders = self._eraser.found(record, self.conversations.look(), self.watermark)
         for order in orders:
-            key = _key(order)
+            key = key_of(order.tenant, order.conversation)
             if self._touched.pop(key, None) is not None and key in self.conversations:
                 self._recompute(key, self.conversations[key])
             self._erase(key, order, ())
@@ -211,6 +209,7 @@ class JudgeStep:
             return
         self.watermark = self._bench.watermark = watermark
         self._eraser.tombstones.expire(watermark)
+        self._forget_buckets()
         while self._timers and self._timers[0][0] <= watermark:
             due, key = heapq.heappop(self._timers)
             conversation = self.conversations.awake.get(key)
@@ -218,6 +217,11 @@ class JudgeStep:
                 self._touched[key] = self.patience
         for key in self.conversations.due(watermark):
             self._leave(key)
+
+    def _forget_buckets(self) -> None:
+        horizon = self.book.longest_horizon(self.rules.reopen_window)
+        before = forgotten_before(self.watermark, self.rules, horizon) - STAGE_5_LAGS
+        self._gone.update(self.fold.forget(before))
 
     def passes_on(self, watermark: int) -> int:
         return self._teller.held(watermark, self.conversations.awake)
@@ -283,18 +287,12 @@ class JudgeStep:
         kept = ((key, self.conversations.state(key)) for key in self._dirty)
         states = [(key, state) for key, state in kept if state is not None]
         states += [*self.conversations.words.dump(), *self._judged_by.changed()]
-        states += [(SEALED + _encode(key), self.fold.dump_sealed(key)) for key in self.fold.sealed_changed]
+        states += self.fold.dump()
         gone = list(self._gone)
         self._dirty, self._gone = set(), set()
-        self.fold.sealed_changed = set()
         return self._eraser.tombstones.with_changes(states, gone)
 
     # -- for gauges ----------------------------------------------------------------------------------------------------
 
     def open_sessions(self) -> int:
         return self.fold.open_sessions()
-
-
-def _key(record: TraceSpans | TraceGone | Attached | Returns | Forget) -> bytes:
-    """Of a conversation's state."""
-    return CONVERSATION + record.tenant.encode() + b"\0" + record.conversation.encode()

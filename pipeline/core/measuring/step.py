@@ -12,12 +12,12 @@ import msgspec
 
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Changed, Outbox, Result, Versions
+from pipeline.core.measuring.buckets import BucketState, metric_row
 from pipeline.core.measuring.readings import read_segment, sum_cells
 from pipeline.core.measuring.series import Series
 from pipeline.core.measuring.summaries import KeptTallies, Tallies, counts_of, means_of
 from pipeline.core.timeline import SECOND, TimeRules
-from pipeline.core.windows import window_bounds
-from schemas.rows import TABLES
+from pipeline.core.windows import forgotten_before, window_bounds
 from schemas.segment import (
     WINDOWS,
     Cell,
@@ -30,27 +30,10 @@ from schemas.segment import (
     RateReading,
 )
 from schemas.topics import Topic
-from schemas.wire import Row
 
 _encode = msgspec.msgpack.Encoder().encode
 BUCKET, RESET = b"b", b"r"
 Segment = tuple[str, Dimensions]
-
-
-class BucketState(msgspec.Struct, array_like=True):
-    """One bucket of one segment.
-
-    Args:
-        owners: stage-4 partition -> its latest partial.
-        first: rate -> (numerator, denominator) when the bucket was first published; None before.
-        row: version of the rows as last sent.
-    """
-
-    cube: str
-    dimensions: Dimensions
-    bucket: int
-    owners: dict[int, Partial] = {}
-    first: dict[str, tuple[int, int]] | None = None
 
 
 _decode_bucket = msgspec.msgpack.Decoder(BucketState).decode
@@ -74,6 +57,8 @@ class MeasureStep:
         self._rows_due: set[bytes] = set()
         self._sent: dict[tuple[bytes, Rate], tuple[int, int, int, int, bool]] = {}  # by this worker
         self._dirty: set[bytes] = set()
+        self._gone: list[bytes] = []
+        self._begins = 0  # buckets that begin before are forgotten, ns
         self._replaying = False
         self.heard: set[int] = set()  # when outcomes were written that the gauges have since taken up, ns
 
@@ -98,6 +83,7 @@ class MeasureStep:
 
     def opened(self, watermark: int) -> None:
         self.watermark = watermark
+        self._forget_buckets()
         self._replaying = True
 
     def caught_up(self) -> None:
@@ -109,6 +95,8 @@ class MeasureStep:
         for record in records:
             if isinstance(record, PartialReset):
                 self._reset(record)
+            elif record.bucket < self._begins:
+                self.outbox.count(Result.DROPPED, "sealed_partial")
             elif record.version > self._resets.get(record.owner, 0):
                 self._take(record)
             else:
@@ -182,6 +170,15 @@ class MeasureStep:
             self._unpublished.discard(key)
             self._states[key].first = self._totals(key)
             self._changed(key)
+        self._forget_buckets()
+
+    def _forget_buckets(self) -> None:
+        before = forgotten_before(self.watermark, self.rules, self.book.longest_horizon(self.rules.reopen_window))
+        if before > self._begins:
+            self._begins = before
+            for key in [key for key, state in self._states.items() if state.bucket < before]:
+                self._forget(key)
+                self._gone.append(key)
 
     def passes_on(self, watermark: int) -> int:
         return watermark
@@ -201,20 +198,8 @@ class MeasureStep:
                 if self._sent.get((key, rate)) == counts:
                     continue
                 self._sent[key, rate] = counts
-                values = {
-                    "cube": state.cube,
-                    "dimensions": dict(state.dimensions),
-                    "rate": rate.value,
-                    "bucket": state.bucket,
-                    "version": self.versions.next(),
-                    "is_deleted": 0,
-                    "numerator": good,
-                    "denominator": n,
-                    "first_numerator": first_good if state.first is not None else None,
-                    "first_denominator": first_n if state.first is not None else None,
-                    "as_of": self.watermark,
-                }
-                row = Row("segment_metrics", [values[column] for column in TABLES["segment_metrics"]])
+                published = (first_good, first_n) if state.first is not None else None
+                row = metric_row(state, rate, (good, n), published, self.versions.next(), self.watermark)
                 self.outbox.send(Topic.ROWS, self.partition, row)
         self._rows_due = set()
 
@@ -226,14 +211,23 @@ class MeasureStep:
                 states.append((key, _encode((owner, self._resets[owner]))))
             elif key in self._states:
                 states.append((key, _encode(self._states[key])))
+        gone, self._gone = self._gone, []
         self._dirty = set()
-        return Changed(states, [])
+        return Changed(states, gone)
 
     def _forget(self, key: bytes) -> None:
         state = self._states.pop(key, None)
         if state is not None:
-            self._segments[state.cube, state.dimensions].pop(state.bucket, None)
-            self._out_of_date(key, (state.cube, state.dimensions))
+            segment = state.cube, state.dimensions
+            buckets = self._segments[segment]
+            del buckets[state.bucket]
+            if not buckets:
+                del self._segments[segment]
+            self._unpublished.discard(key)
+            self._rows_due.discard(key)
+            for rate in Rate:
+                self._sent.pop((key, rate), None)
+            self._out_of_date(key, segment)
 
     def _out_of_date(self, key: bytes, segment: Segment) -> None:
         """Sums that a bucket is in are made anew when they are asked for."""
