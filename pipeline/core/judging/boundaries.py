@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pipeline.core.contracts.book import CompiledContract, ContractBook
-from pipeline.core.judging.claims import Claim, explicit_claim
+from pipeline.core.judging.claims import Claim, Claims
 from pipeline.core.judging.facts import variables
 from pipeline.core.judging.summary import Summary
 from pipeline.core.judging.views import CALLS, RunView, TraceView, runs_of
@@ -63,22 +63,21 @@ class Session:
     summary: Summary | None = None
     late: bool = False
 
+    start: int = field(default=0, init=False)
+    end: int = field(default=0, init=False)
+    has_model: bool = field(default=False, init=False)
+    stated_family: str = field(default="", init=False)
+    _last: RunView | None = field(default=None, init=False)
+    _claims: Claims = field(default_factory=Claims, init=False)
+
+    def __post_init__(self) -> None:
+        if self.packed is not None:
+            self.start, self.end, self.has_model = self.packed.start, self.packed.end, self.packed.has_model
+
     @property
     def packed(self) -> Summary | None:
         """Its summary, where no run is left."""
         return None if self.runs else self.summary
-
-    @property
-    def start(self) -> int:
-        return self.packed.start if self.packed is not None else min(run.start for run in self.runs)
-
-    @property
-    def end(self) -> int:
-        return self.packed.end if self.packed is not None else max(run.end for run in self.runs)
-
-    @property
-    def has_model(self) -> bool:
-        return self.packed.has_model if self.packed is not None else any(run.has_model for run in self.runs)
 
     @property
     def waits(self) -> bool:
@@ -92,15 +91,28 @@ class Session:
     @property
     def last_run(self) -> RunView:
         """The one that ended last (ties: started last)."""
-        return max(self.runs, key=lambda run: (run.end, run.start, run.trace_id))
+        assert self._last is not None
+        return self._last
 
     @property
     def traces(self) -> list[TraceView]:
         return [trace for run in self.runs for trace in (*run.traces, *run.idle_traces)]
 
     def add(self, run: RunView, resumes: bool) -> None:
+        """One more run; they come in order of start (ties: trace id). What is known of all of them is kept up."""
+        self.start = min(self.start, run.start) if self.runs else run.start
+        self.end = max(self.end, run.end) if self.runs else run.end
+        if self._last is None or _ended_last(run) > _ended_last(self._last):
+            self._last = run
         self.runs.append(run)
         self.turns += not resumes
+        self.has_model = self.has_model or run.has_model
+        self.stated_family = self.stated_family or run.stated_family
+        self._claims.add(run)
+
+    def claims(self) -> Claim | None:
+        """The explicit claim that holds now."""
+        return self._claims.latest(self.family.contract)
 
 
 def cut(
@@ -129,17 +141,20 @@ def cut(
     return sessions
 
 
+def _ended_last(run: RunView) -> tuple[int, int, bytes]:
+    return run.end, run.start, run.trace_id
+
+
 def _update(session: Session, before: Session | None, book: ContractBook, rules: TimeRules) -> None:
     session.family = family_of(session, before, book, rules)
-    session.claim = explicit_claim(session.runs, session.family.contract)
+    session.claim = session.claims()
 
 
 def family_of(session: Session, before: Session | None, book: ContractBook, rules: TimeRules) -> Family:
     """Rule 13: stated, else derived, else that of the session before within its reopen window, else none."""
     start = session.start
-    for run in sorted(session.runs, key=lambda one: (one.start, one.trace_id)):
-        if run.stated_family:
-            return Family(run.stated_family, FamilySource.STATED, book.in_force(run.stated_family, start))
+    if session.stated_family:
+        return Family(session.stated_family, FamilySource.STATED, book.in_force(session.stated_family, start))
     derived, raised = book.derive(variables(session.runs, None), start) if book.derives else ([], 0)
     if len(derived) == 1:
         return Family(derived[0], FamilySource.DERIVED, book.in_force(derived[0], start), raised)
