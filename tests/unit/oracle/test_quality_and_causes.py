@@ -87,7 +87,7 @@ def test_a_tool_is_no_cause_of_what_names_another_one() -> None:
 
 
 def test_calls_beside_those_expected() -> None:
-    expected = {"buy": (("pay", {"sum": "3", "to": None}), ("send", {}))}
+    expected: dict[str, Any] = {"buy": (("pay", {"sum": "3", "to": None}), ("send", {}))}
     by = contract(DONE, expected=expected)
     made = tool_turn(1, 0, "pay", arguments={"sum": "4", "to": "x", "by": "y"}, scenario="buy", trial="7")
     made[0] = span(1, "1", 0, 10, "agent", id="c", agent="helper", family=("order",), state={"done": True})
