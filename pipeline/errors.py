@@ -8,6 +8,7 @@
         InputLost             retention deleted input that was never applied
         InputRemade           the input topic ends before what was applied: it was made anew
         SnapshotLost          a stage's checkpoint is gone, or its beginning is
+        SnapshotFormat        a stage's checkpoint was written by another version, which wrote it otherwise
         NoProgress            lag, and nothing moves
       StageCrashed            a stage ended by an error that is none of these
       StoreUnavailable        ClickHouse does not take rows now; the sink waits and tries again
@@ -68,6 +69,23 @@ class InputRemade(BrokerError):
 
 class SnapshotLost(BrokerError):
     """A stage's checkpoint is gone, or its beginning is."""
+
+
+class SnapshotFormat(BrokerError):
+    """A checkpoint of another format."""
+
+    def __init__(self, topic: str, partition: int, offset: int, found: int, reads: int) -> None:
+        if found > reads:
+            remedy = "run the version of trueup that wrote it, or a newer one"
+        else:
+            remedy = (
+                "let the version that wrote it end its work, or delete the -snap topics of all stages and read the "
+                "input again from its beginning"
+            )
+        super().__init__(
+            f"{topic}[{partition}]: the checkpoint at offset {offset} has format {found}, this version of trueup "
+            f"reads format {reads}: {remedy}"
+        )
 
 
 class NoProgress(BrokerError):

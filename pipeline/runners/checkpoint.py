@@ -18,7 +18,7 @@ from pipeline.core.effects import Changed
 from pipeline.errors import TrueupError
 from pipeline.runners.messages import MessageLog, Outgoing
 from pipeline.runners.options import Breakpoints
-from pipeline.runners.snapshots import BLOCK, MARKER, OPEN, Marker, Opened, Replay, blocks, read_back
+from pipeline.runners.snapshots import BLOCK, FORMAT, MARKER, OPEN, Marker, Opened, Replay, blocks, read_back
 from schemas.envelope import Mark
 
 
@@ -117,7 +117,7 @@ class Checkpoint:
         else:
             await self._write_blocks(blocks(self.restores, cut.changed.states, cut.changed.gone))
         assert self._start is not None
-        marker = Marker(self.restores, cut.applied, cut.emission, cut.watermark, cut.marks, self._start)
+        marker = Marker(self.restores, cut.applied, cut.emission, cut.watermark, cut.marks, self._start, FORMAT)
         await self._send([Outgoing(self.topic, self.partition, MARKER, msgspec.msgpack.encode(marker))])
         self._breakpoints.marker_sent(self.stage, self.partition)
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import msgspec
 
-from pipeline.errors import SnapshotLost
+from pipeline.errors import SnapshotFormat, SnapshotLost
 from pipeline.runners.messages import MAX_BYTES, Incoming, MessageLog
 from schemas.envelope import Mark
 
 OPEN, BLOCK, MARKER = b"o", b"b", b"c"
+FORMAT = 2
+"""Of the states that are written; only this one is read. 2: what has settled is packed."""
 FIRST_REACH = 64  # messages looked at first when the newest marker is searched from the end
 
 
@@ -47,6 +49,8 @@ class Marker(msgspec.Struct, array_like=True, frozen=True):
         emission: the last version number given out.
         watermark, marks: what had been heard of event time.
         start: offset of the first block of the last full snapshot.
+        format: of the states in the blocks before it; 1 where none is written. What a later format adds comes after
+            it, so that every version reads at least the number.
     """
 
     restores: int
@@ -55,10 +59,23 @@ class Marker(msgspec.Struct, array_like=True, frozen=True):
     watermark: int
     marks: list[Mark]
     start: int
+    format: int = 1
 
 
 decode_block = msgspec.msgpack.Decoder(Block).decode
-decode_marker = msgspec.msgpack.Decoder(Marker).decode
+_decode_marker = msgspec.msgpack.Decoder(Marker).decode
+
+
+def decode_marker(message: Incoming) -> Marker:
+    """The marker that a message carries.
+
+    Raises:
+        SnapshotFormat: its blocks are of a format that this version does not read.
+    """
+    marker = _decode_marker(message.value or b"")
+    if marker.format != FORMAT:
+        raise SnapshotFormat(message.topic, message.partition, message.offset, marker.format, FORMAT)
+    return marker
 
 
 class Replay:
@@ -93,7 +110,7 @@ class Replay:
                 self._pending.append(block)
                 self.grown += len(value)
         elif message.key == MARKER:
-            marker = decode_marker(value)
+            marker = decode_marker(message)
             if marker.restores == self.restores:
                 self._commit(marker)
 
@@ -149,7 +166,7 @@ async def newest_start(log: MessageLog, topic: str, partition: int, stop: int) -
     while upper > first:
         lower = max(first, upper - reach)
         starts = [
-            decode_marker(message.value or b"").start
+            decode_marker(message).start
             async for message in log.read(topic, partition, lower, upper)
             if message.key == MARKER
         ]

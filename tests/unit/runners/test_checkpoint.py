@@ -6,14 +6,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from pipeline.core.effects import Changed
-from pipeline.errors import SnapshotLost
+from pipeline.errors import SnapshotFormat, SnapshotLost
 from pipeline.runners.checkpoint import Checkpoint, Cut, Fenced
 from pipeline.runners.messages import Outgoing
 from pipeline.runners.options import Breakpoints
-from pipeline.runners.snapshots import MARKER, OPEN, newest_start, read_back
+from pipeline.runners.snapshots import FORMAT, MARKER, OPEN, Marker, newest_start, read_back
 from schemas.envelope import Mark
 from tests.unit.runners.memory_log import MemoryLog
 
@@ -233,5 +234,38 @@ def test_what_is_held_is_used_again_only_when_nobody_else_had_it() -> None:
         await one.write(cut(2, {b"x": b"2"}))
         assert (await other.open()).states == {b"x": b"2"}
         assert not await one.reopen()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("found", "remedy"),
+    [
+        pytest.param(FORMAT + 1, "run the version of trueup that wrote it", id="newer"),
+        pytest.param(FORMAT - 1, "delete the -snap topics of all stages", id="older"),
+    ],
+)
+def test_a_checkpoint_of_another_format_is_refused_and_says_what_to_do(found: int, remedy: str) -> None:
+    async def run() -> None:
+        log = MemoryLog()
+        one = checkpoint(log)
+        await one.open()
+        await one.write(cut(0, {b"k": b"v"}))
+        marker = Marker(one.restores, 1, 1, 1, [], 1, found)
+        await log.append([Outgoing(SNAP, 0, MARKER, msgspec.msgpack.encode(marker))])
+        with pytest.raises(SnapshotFormat, match=f"has format {found}, .* reads format {FORMAT}: .*{remedy}"):
+            await checkpoint(log, "b").open()
+
+    asyncio.run(run())
+
+
+def test_a_checkpoint_that_does_not_say_its_format_is_of_the_first() -> None:
+    async def run() -> None:
+        log = MemoryLog()
+        one = checkpoint(log)
+        await one.open()
+        await log.append([Outgoing(SNAP, 0, MARKER, msgspec.msgpack.encode((one.restores, 0, 0, 0, [], 1)))])
+        with pytest.raises(SnapshotFormat, match="has format 1"):
+            await checkpoint(log, "b").open()
 
     asyncio.run(run())
