@@ -6,55 +6,14 @@ conversation that tells of its sessions is answered at once, also that nobody ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-import msgspec
-
+from pipeline.core.correlating.meeting import Meeting
 from pipeline.core.correlating.state import Kept, Side
 from pipeline.core.effects import Outbox, Versions
 from pipeline.core.erasing import ERASED
-from schemas.contact import Contact, Contacts, Link, Returns
+from schemas.contact import Contacts, Link, Returns
 from schemas.topics import Topic, partition_of
-
-MOST_SHOWN = 8
-"""Sessions that one session is said to reopen: that there are any decides, the rest is for people."""
-
-Token = tuple[str, ...]
-
-
-def reopens(before: Contact, after: Contact) -> bool:
-    """Whether the later session takes the claim of the earlier one back: rule 42 but for subject and conversation."""
-    if not before.after < after.start <= before.until or before.family != after.family:
-        return False
-    issues = set(before.issues).intersection(after.issues)
-    if before.issues and after.issues and not issues:
-        return False
-    return bool(issues) or not set(before.keys).isdisjoint(after.keys)
-
-
-def tokens(session: Contact) -> Iterable[Token]:
-    """What another session must have one of in common with it."""
-    yield from ((session.family, "issue", issue) for issue in session.issues)
-    yield from ((session.family, "key", *key) for key in session.keys)
-
-
-def links(own: Iterable[Contact], others: Iterable[Side]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
-    """(each of our sessions with the earliest elsewhere that reopens it, ours with the latest that they reopen)."""
-    sessions = list(own)
-    elsewhere = [(one, side.conversation) for side in others for one in side.sessions]
-    reopened: list[Link] = []
-    taken_back: list[Link] = []
-    for mine in sessions:
-        later = [(one.start, name, one.ordinal) for one, name in elsewhere if mine.until and reopens(mine, one)]
-        if later:
-            at, name, ordinal = min(later)
-            reopened.append(Link(mine.trace_id, at, name, ordinal))
-        earlier = [(one.start, name, one.ordinal) for one, name in elsewhere if one.until and reopens(one, mine)]
-        taken_back += [
-            Link(mine.trace_id, mine.start, name, ordinal)
-            for _, name, ordinal in sorted(earlier, reverse=True)[:MOST_SHOWN]
-        ]
-    return tuple(reopened), tuple(taken_back)
 
 
 class SubjectSessions:
@@ -63,10 +22,17 @@ class SubjectSessions:
     def __init__(self, partitions: int, retention: int, outbox: Outbox, versions: Versions) -> None:
         self._partitions, self._outbox, self._versions = partitions, outbox, versions
         self.kept = Kept(b"s", Side, _last, retention)
-        self._sharing: dict[tuple[str, str, Token], dict[bytes, None]] = {}
+        self._meetings: dict[tuple[str, str], Meeting] = {}
 
     def load(self, key: bytes, state: bytes) -> None:
-        self._index(key, self.kept.load(key, state))
+        side = self.kept.load(key, state)
+        meeting = self._meeting(side)
+        for session in side.sessions:
+            meeting.add(side.conversation, session)
+        for link in side.reopened:
+            if link.conversation != ERASED:
+                place = link.at, link.conversation, link.ordinal
+                meeting.earliest_told[side.conversation, link.trace_id] = place
 
     def take(self, record: Contacts, watermark: int, replaying: bool) -> None:
         """A conversation tells of its sessions."""
@@ -74,28 +40,28 @@ class SubjectSessions:
         side = self.kept.states.get(key)
         if side is not None and record.stamp < side.stamp:
             return
-        touched: set[bytes] = set()
         if side is None:
             side = Side(record.tenant, record.subject, record.conversation, record.stamp)
-        else:
-            touched = self._near(key, side)
-            self._drop(key, side)
-        before = msgspec.structs.replace(side)
+        meeting = self._meeting(side)
+        known, told = set(side.sessions), set(record.sessions)
+        changed = known | told if replaying else known ^ told
+        touched = {name for one in changed for name in meeting.touched(side.conversation, one)}
+        for session in known - told:
+            meeting.remove(side.conversation, session)
+        for session in told - known:
+            meeting.add(side.conversation, session)
         side.stamp, side.sessions = record.stamp, record.sessions
-        self._index(key, side)
         self.kept.touch(key, side, watermark)
-        touched |= self._near(key, side)
         self._tell(key, side, watermark, answers=True)
-        for other in sorted(touched):
-            there = self.kept.states[other]
-            if replaying or links(there.sessions, [before]) != links(there.sessions, [side]):
-                self._tell(other, there, watermark, answers=replaying)
+        for name in sorted(touched):
+            other = self.kept.key(record.tenant, record.subject, name)
+            self._tell(other, self.kept.states[other], watermark, answers=replaying)
 
     def erase(self, is_erased: Callable[[str, str], bool], watermark: int) -> None:
         """Conversations of these tenants and names are gone; what they said of others stays said, without a name."""
         for key, side in list(self.kept.states.items()):
             if is_erased(side.tenant, side.conversation):
-                self._drop(key, side)
+                self._drop(side)
                 self.kept.forget(key)
         for key, side in list(self.kept.states.items()):
             before = side.reopened, side.reopens
@@ -112,12 +78,12 @@ class SubjectSessions:
 
     def expire(self, watermark: int) -> None:
         for key, side in self.kept.due(watermark):
-            self._drop(key, side)
+            self._drop(side)
             self.kept.forget(key)
 
     def _tell(self, key: bytes, side: Side, watermark: int, answers: bool) -> None:
         """Tell a conversation what the others say of its sessions; if nothing changed, only where it `answers`."""
-        reopened, taken_back = links(side.sessions, [self.kept.states[other] for other in self._near(key, side)])
+        reopened, taken_back = self._links(side)
         reopened, taken_back = _with_erased(side, reopened, taken_back)
         if not answers and (reopened, taken_back) == (side.reopened, side.reopens):
             return
@@ -128,24 +94,31 @@ class SubjectSessions:
         record = Returns(side.tenant, side.conversation, side.subject, stamp, side.stamp, reopened, taken_back)
         self._outbox.send(Topic.SESSION_EVENTS, partition, record)
 
-    def _tokens(self, side: Side) -> Iterable[tuple[str, str, Token]]:
-        return ((side.tenant, side.subject, token) for session in side.sessions for token in tokens(session))
+    def _links(self, side: Side) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
+        """(each of its sessions with the earliest elsewhere that reopens it, with the latest that they reopen)."""
+        meeting, here = self._meeting(side), side.conversation
+        reopened: list[Link] = []
+        taken_back: list[Link] = []
+        for session in side.sessions:
+            place = meeting.earliest(here, session)
+            if place is None:
+                meeting.earliest_told.pop((here, session.trace_id), None)
+            else:
+                meeting.earliest_told[here, session.trace_id] = place
+                reopened.append(Link(session.trace_id, *place))
+            for _, name, ordinal in meeting.latest(here, session):
+                taken_back.append(Link(session.trace_id, session.start, name, ordinal))
+        return tuple(reopened), tuple(taken_back)
 
-    def _index(self, key: bytes, side: Side) -> None:
-        for token in self._tokens(side):
-            self._sharing.setdefault(token, {})[key] = None
+    def _meeting(self, side: Side) -> Meeting:
+        return self._meetings.setdefault((side.tenant, side.subject), Meeting())
 
-    def _drop(self, key: bytes, side: Side) -> None:
-        for token in self._tokens(side):
-            sharing = self._sharing.get(token, {})
-            sharing.pop(key, None)
-            if not sharing:
-                self._sharing.pop(token, None)
-
-    def _near(self, key: bytes, side: Side) -> set[bytes]:
-        """The conversations that have something in common with this one."""
-        found = {other for token in self._tokens(side) for other in self._sharing.get(token, ())}
-        return found - {key}
+    def _drop(self, side: Side) -> None:
+        meeting = self._meeting(side)
+        for session in side.sessions:
+            meeting.remove(side.conversation, session)
+        if not meeting:
+            del self._meetings[side.tenant, side.subject]
 
 
 def _last(side: Side) -> int | None:

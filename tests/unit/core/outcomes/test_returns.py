@@ -284,3 +284,12 @@ def test_a_session_that_has_settled_is_reopened_by_a_return_that_arrives_late() 
     ours = {key: of_verdict(one) for key, one in pipeline.verdicts().items()}
     assert not differences(ours, expected(asked_oracle(world)))
     assert pipeline.verdicts()["default", "a", 1].reopened_by == "b#1"
+
+
+def test_a_subject_that_thousands_share_costs_a_few_looks_a_session() -> None:
+    step, answers = correlating(), 0
+    for number in range(1, 2001):
+        start = T0 + number * MINUTE
+        session = contact(number, start, start + HOUR, start + 48 * HOUR)
+        answers += len(told(step, f"c{number}", number, session))
+    assert answers <= 3 * 2000  # its own answer, and one to whom it is the earliest return
