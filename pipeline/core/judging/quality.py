@@ -18,6 +18,7 @@ from schemas.verdict import EvaluationVerdict, Quality, Scoring
 
 MOST = 32
 """Evaluations that a verdict shows; what the contract and the measures read comes first, then by name."""
+SCORES = frozenset({OutcomeKind.EVALUATION, OutcomeKind.FEEDBACK})
 COHERENCE = Measure.COHERENCE.value
 ONE, TEN = Fraction(1), Fraction(10)
 DECIMALS = 6
@@ -30,7 +31,9 @@ def quality_of(shown: Sequence[Outcome], contract: CompiledContract | None, unti
         shown: all that reached the session, in order of (event time, event id).
         until: the end of retention, ns: what happened later does not count (rule 38).
     """
-    told = [one for one in shown if one.event_time <= until and not one.barred]
+    told = [one for one in shown if one.kind in SCORES and one.event_time <= until and not one.barred]
+    if not told:
+        return Quality()
     most = {part.name: part.most for part in contract.goal} if contract else {}
     held: dict[str, EvaluationVerdict] = {}
     for one in told:
