@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from zlib import crc32
 
-PAGE = 4096
-"""Bytes that a page holds on average: a look-up that fails searches one page."""
+PAGE, SMALL_PAGE = 4096, 1024
+"""Bytes that a page holds on average: a look-up searches one page. The smaller one is for items below 100 bytes."""
 
 
 def length(n: int) -> bytes:
@@ -34,11 +34,12 @@ def read_length(data: bytes, at: int) -> tuple[int, int]:
 
 
 class Shelf:
-    """The map."""
+    """The map; `page` is the average size of its pages."""
 
-    __slots__ = ("_level", "_n", "_pages", "_size", "_swept")
+    __slots__ = ("_level", "_n", "_page", "_pages", "_size", "_swept")
 
-    def __init__(self) -> None:
+    def __init__(self, page: int = PAGE) -> None:
+        self._page = page
         self._pages: list[bytes] = [b""]
         self._level = 1  # pages at the beginning of this round of splits
         self._n = self._size = 0
@@ -67,7 +68,7 @@ class Shelf:
         self._pages[self._page_of(key)] += item
         self._n += 1
         self._size += len(item)
-        while self._size > PAGE * len(self._pages):
+        while self._size > self._page * len(self._pages):
             self._split()
 
     def pop(self, key: bytes) -> bytes | None:

@@ -12,7 +12,7 @@ import msgspec
 
 from pipeline.core.correlating.state import Kept, KeyState, Statement
 from pipeline.core.packing import Words, pack_id, unpack_id
-from pipeline.core.shelf import Shelf, length, read_length
+from pipeline.core.shelf import SMALL_PAGE, Shelf, length, read_length
 from pipeline.core.timeline import HOUR
 from schemas.outcome import TRACE_KEY
 
@@ -31,7 +31,7 @@ class KeyStates(MutableMapping[bytes, KeyState]):
     def __init__(self) -> None:
         self.words = Words()
         self.open: dict[bytes, KeyState] = {}
-        self._packed = Shelf()
+        self._packed = Shelf(SMALL_PAGE)
 
     def key(self, tenant: str, name: str, value: str) -> bytes:
         number = self.words.number((tenant, name))

@@ -6,6 +6,7 @@ The rule this file keeps: all that is read is the conversation, the contracts an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 from typing import NamedTuple
 
 from pipeline.core.contracts.book import ContractBook
@@ -30,6 +31,21 @@ class Accepted(NamedTuple):
     refused: list[FreshSpan]
 
 
+class Cut(NamedTuple):
+    """The sessions of a conversation, and of what: they hold as long as it is the same."""
+
+    views: list[TraceView]
+    packed: list[Session]
+    contracts: int
+    sessions: list[Session]
+
+    def is_of(self, views: list[TraceView], packed: list[Session], contracts: int) -> bool:
+        return self.contracts == contracts and _same(self.views, views) and _same(self.packed, packed)
+
+
+MOST_CUTS = 4096
+
+
 class Bench:
     """One partition's. `watermark`, ns, is what it judges at."""
 
@@ -39,6 +55,7 @@ class Bench:
         self.seen = SeenTraces(rules.max_spans_per_trace)
         self._guard = SettledGuard(book, rules)
         self.kept = Kept(book, rules, self._guard, self._verdicts)
+        self._cuts: dict[bytes, Cut] = {}
 
     def accept(self, key: bytes, conversation: Conversation, fresh: list[FreshSpan]) -> Accepted:
         """Cut it with what came; a span that would change what has settled is taken out again (RULES.md 48)."""
@@ -70,9 +87,22 @@ class Bench:
         return min(moment for moment in (next_due, settles, leaves) if moment > self.watermark)
 
     def _cut(self, key: bytes, conversation: Conversation, anew: bool = False) -> list[Session]:
-        views = self.seen.views(key, conversation, anew)
-        return cut(views, self._book, self._rules, self.kept.settled.sessions(key))
+        """Cut it, unless it was cut before as it is now: then its sessions bring their summaries along."""
+        views, packed = self.seen.views(key, conversation, anew), self.kept.settled.sessions(key)
+        contracts = sum(1 for _ in self._book)  # there are only ever more of them
+        known = self._cuts.get(key)
+        if known is not None and known.is_of(views, packed, contracts):
+            return list(known.sessions)
+        if len(self._cuts) >= MOST_CUTS:
+            self._cuts.clear()
+        sessions = cut(views, self._book, self._rules, packed)
+        self._cuts[key] = Cut(views, packed, contracts, list(sessions))
+        return sessions
 
     def _verdicts(self, key: bytes, conversation: Conversation) -> list[Verdict]:
         """As it was judged last, where time alone changes nothing any more."""
         return self.judge(conversation, self._cut(key, conversation)).verdicts
+
+
+def _same(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))

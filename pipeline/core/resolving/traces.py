@@ -14,7 +14,7 @@ import msgspec
 from pipeline.core.packing import pack_id, unpack_id
 from pipeline.core.resolving.leads import Way
 from pipeline.core.resolving.state import TraceState
-from pipeline.core.shelf import Shelf
+from pipeline.core.shelf import SMALL_PAGE, Shelf
 from pipeline.core.timeline import HOUR
 from schemas.outcome import TRACE_KEY
 
@@ -37,7 +37,7 @@ class Traces(MutableMapping[bytes, TraceState]):
     def __init__(self, retention: int) -> None:
         self._retention = retention
         self.moving: dict[bytes, TraceState] = {}
-        self._settled = Shelf()
+        self._settled = Shelf(SMALL_PAGE)
         self._out: set[bytes] = set()
         self._swept_at = 0
 
