@@ -52,7 +52,8 @@ def test_rule_31_it_makes_no_difference_when_a_contract_was_loaded(world: World,
 
 
 def told(pipeline: Pipeline) -> None:
-    """As a worker tells its steps, between two messages."""
+    """As a worker tells its steps, between two messages; it cuts whether or not another one comes."""
     for stage in KEYED:
-        for step in pipeline.runner.steps(stage).values():
+        for number, step in pipeline.runner.steps(stage).items():
             contracts_changed(pipeline.setup, step)
+            pipeline.runner.turn(stage, number, cut=True)
