@@ -84,6 +84,12 @@ def test_a_fault_shows_in_the_demo_by_the_names_of_sessions(trueup: Start, tmp_p
 
     assert process.returncode == 1, said + complained
     found = json.loads((tmp_path / "data" / "demo" / "summary.json").read_text())
+    wrong = {
+        row["rate"]
+        for row in found["rows"]
+        if (row["numerator"], row["denominator"]) != (row["true_numerator"], row["true_denominator"])
+    }
+    assert {"reopen", "resolution"} <= wrong
     assert any("reopen_twice" in one for one in found["differences"]["list"])
     assert "differs: verdicts: default/" in said
     assert "sessions differ by list" in said
