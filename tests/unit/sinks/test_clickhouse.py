@@ -270,17 +270,14 @@ def test_times_do_not_shift_with_the_zone_of_the_machine(tmp_path: Path) -> None
         print(asyncio.run(store.rates("c", t, t + 1_000_000)), asyncio.run(store.rates("c", t + 1_000_000, 2 * t)))
         store.close()
     """
-    answers = {}
-    for zone in ("UTC", "Europe/Berlin", "America/New_York"):
-        answers[zone] = subprocess.run(
+    for zone in ("Europe/Berlin", "America/New_York"):
+        answer = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / zone.replace("/", "-"))],
             env={**os.environ, "TZ": zone, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
             check=True,
         ).stdout
-
-    assert answers["UTC"] == (
-        "[('2025-12-01 00:00:00.001', 1764547200001, 1764547200001, '202512')]\n[({}, 'completion', 1, 2)] []\n"
-    )
-    assert set(answers.values()) == {answers["UTC"]}
+        assert answer == (
+            "[('2025-12-01 00:00:00.001', 1764547200001, 1764547200001, '202512')]\n[({}, 'completion', 1, 2)] []\n"
+        )
