@@ -17,13 +17,22 @@ resume_window: 1h
 wait_window: 6h
 closing_grace: 10m
 criteria:
-  - {id: placed, check: "tools['place_order'].ok >= 1"}
+  - {id: placed, check: "tools['place_order'].ok >= 1", stage: execution, agent: clerk}
   - id: settled
     check: "evidence.settled == true"
     fails_when: "evidence.settled == false"
     trust: independent
     deadline: 24h
   - {id: told, check: "state.told == true", required: false, weight: 0.5, applies: "tools['place_order'].calls > 0"}
+goal_achievement:
+  accuracy: {max: 3, weight: 0.3}
+  effort: {max: 4, weight: 0.7}
+expected_tool_calls:
+  - scenario: buy
+    calls:
+      - {tool: place_order, arguments: {item: a, count: 2}}
+      - {tool: search, arguments: {}}
+  - calls: [{tool: place_order, arguments: {item: "{item}"}}]
 """
 
 ORDER_LATER = """
@@ -35,8 +44,9 @@ escalated_when: {tools: [escalate_to_human]}
 reopen_window: 24h
 resume_window: 1h
 criteria:
-  - {id: placed, check: "tools['place_order'].ok >= 1 || state.told"}
+  - {id: placed, check: "tools['place_order'].ok >= 1 || state.told", stage: planning}
   - {id: settled, check: "evidence.settled && evidence.score >= 2", trust: independent, deadline: 12h}
+goal_achievement: {accuracy: {max: 4, weight: 1}}
 """
 
 SEARCH = """

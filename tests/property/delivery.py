@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from random import Random
 
 from pipeline.core.judging.accept import settles_after
-from pipeline.core.timeline import HOUR
+from pipeline.core.timeline import HOUR, MINUTE
 from tests.oracle.model import OOutcome, OSpan
 from tests.property.contracts import BOOK
-from tests.property.worlds import RULES, World
+from tests.property.worlds import RULES, World, corrected
 
 SETTLES = settles_after(BOOK, RULES)
 Record = OSpan | OOutcome
@@ -29,7 +30,7 @@ class Batch:
 
 
 def time_of(record: Record) -> int:
-    return record.end if isinstance(record, OSpan) else record.event_time
+    return corrected(record).end if isinstance(record, OSpan) else record.event_time
 
 
 def most(world: World, waiting: Sequence[Record]) -> int:
@@ -41,12 +42,15 @@ def most(world: World, waiting: Sequence[Record]) -> int:
 
 
 def in_order(world: World) -> list[Batch]:
-    """Everything in order of time, one by one, the watermark close behind."""
+    """Everything in order of time, what is of one minute together, the watermark close behind."""
     everything: list[Record] = [*world.spans, *world.outcomes]
     records = sorted(everything, key=time_of)
     batches = []
-    for index, record in enumerate(records, start=1):
-        batches.append(Batch((record,), min(time_of(record), most(world, records[index:]))))
+    taken = 0
+    for _, group in groupby(records, key=lambda one: time_of(one) // MINUTE):
+        batch = tuple(group)
+        taken += len(batch)
+        batches.append(Batch(batch, min(time_of(batch[-1]), most(world, records[taken:]))))
     return [*batches, Batch((), world.watermark)]
 
 

@@ -29,11 +29,12 @@ from tests.builders import arrival, outcome_arrival
 from tests.oracle.model import OSpan
 from tests.property.contracts import BOOK
 from tests.property.delivery import Batch, Record
-from tests.property.worlds import RULES
+from tests.property.worlds import RULES, SOURCES_THAT_MAY_SAY
 
 KEYED = tuple(spec.stage for spec in STAGES)
 NO_LOGS = Mark(Stage.INGEST, Topic.OTLP_LOGS, 0, 0, True)
 Count = tuple[int, int]
+Sums = dict[tuple[str, str], tuple[int, int]]
 
 _decode_verdict = msgspec.msgpack.Decoder(Verdict).decode
 
@@ -56,6 +57,10 @@ class CountingMeasure(MeasureStep):
     def apply(self, records: Sequence[Partial | PartialReset]) -> None:
         self.received[Stage.MEASURE] += sum(isinstance(one, Partial) for one in records)
         super().apply(records)
+
+    def partials(self) -> list[Partial]:
+        """The latest of every segment, bucket and partition of stage 4."""
+        return [one for state in self._states.values() for one in state.owners.values()]
 
 
 def counting(spec: StageSpec, received: Counter[Stage]) -> StageSpec:
@@ -134,7 +139,7 @@ class Pipeline:
                 at = Topic.SPANS, partition_of(self.partitions, one.tenant, one.trace_id)
                 boxes.setdefault(at, []).append(one)
             else:
-                other = outcome_arrival(record)
+                other = outcome_arrival(record, SOURCES_THAT_MAY_SAY)
                 key = other.outcome.tenant, *other.outcome.identity
                 boxes.setdefault((Topic.CORRELATIONS, partition_of(self.partitions, *key)), []).append(other)
         for (topic, partition), box in boxes.items():
@@ -208,6 +213,20 @@ class Pipeline:
             assert isinstance(step, MeasureStep)
             found.update({key: counts for key, counts in step.states(0, 2**63).items() if counts})
         return found
+
+    def sums(self) -> tuple[Sums, dict[tuple[str, str], int]]:
+        """(family or "", measure) -> (sessions, millionths); (family or "", stage or criterion) -> sessions."""
+        means: Sums = {}
+        failures: Counter[tuple[str, str]] = Counter()
+        for step in self.runner.steps(Stage.MEASURE).values():
+            assert isinstance(step, CountingMeasure)
+            for one in step.partials():
+                family = dict(one.dimensions).get("family", "")
+                for name, n, total in one.means:
+                    known = means.get((family, name), (0, 0))
+                    means[family, name] = (known[0] + n, known[1] + total)
+                failures.update({(family, name): n for name, n in one.failures.items()})
+        return {key: sums for key, sums in means.items() if sums[0]}, {key: n for key, n in failures.items() if n}
 
     def keys_left(self) -> int:
         """Traces, outcomes, correlation keys and conversations that any stage still keeps."""

@@ -10,20 +10,26 @@ from hypothesis import strategies as st
 
 from pipeline.core.timeline import DAY, MINUTE, SECOND
 from schemas.topics import Stage
-from tests.builders import span
+from tests.builders import T0, span
 from tests.oracle.model import OSpan
-from tests.property.compare import asked_oracle, differences, expected, of_verdict
+from tests.oracle.world import settles_at
+from tests.property.compare import SETTINGS, asked_oracle, differences, expected, of_verdict
+from tests.property.contracts import ORACLE_CONTRACTS
 from tests.property.delivery import SETTLES, Batch, delivery
 from tests.property.driver import KEYED, Pipeline
 from tests.property.statistics import STATISTICS
 from tests.property.worlds import RULES, World, worlds
 
-law = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+law = settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 seeds = st.integers(0, 2**32 - 1)
 
 
 def end_of(world: World) -> int:
     return max([one.end for one in world.spans] + [one.event_time for one in world.outcomes])
+
+
+def test_rule_48_a_bucket_settles_when_the_definitions_say() -> None:
+    assert settles_at(T0, ORACLE_CONTRACTS, SETTINGS) == T0 + SETTLES
 
 
 @given(worlds(), seeds)

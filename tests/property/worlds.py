@@ -1,7 +1,8 @@
 """Small worlds: conversations, traces, spans and outcomes that lie around every limit, and copies of them.
 
-A world is complete: what arrives when is `delivery.py`'s. Two of three worlds are made to hold two sessions of a
-conversation, a duplicate and a conflict, since chance alone seldom does.
+A world is complete: what arrives when is `delivery.py`'s. Most worlds are made to hold two sessions of a conversation,
+a duplicate and a conflict, and many who come back, keys that several state, clocks that are wrong: chance alone seldom
+makes any of it.
 """
 
 from __future__ import annotations
@@ -17,82 +18,23 @@ from hypothesis import strategies as st
 from pipeline.core.timeline import HOUR, MINUTE, SECOND, TimeRules
 from tests.builders import T0, outcome, span, trace_id
 from tests.oracle.model import OOutcome, OSettings, OSpan, OTrace
-from tests.oracle.spans import conversation_of_trace, spans_that_count, start_of_trace
+from tests.oracle.spans import (
+    conversation_of_trace,
+    needed_record_time,
+    normalised_times,
+    spans_that_count,
+    start_of_trace,
+)
 from tests.property.contracts import LIMITS, ODD
+from tests.property.sayings import EVALUATIONS, KINDS, NOBODY, SAYINGS, STEPS
 
 RULES = TimeRules()
+TOO_BROAD = 3
+"""Traces that may state a key; far fewer than in earnest, so that small worlds have keys that are too broad."""
+SOURCES_THAT_MAY_SAY = {"resolution": frozenset({"crm", "shop"}), "refusal": frozenset({"crm"})}
 Draw = Callable[..., Any]
 
-STEPS: tuple[dict[str, Any], ...] = (
-    {"kind": "inference", "finish_reasons": ("stop",)},
-    {"kind": "tool", "tool": "place_order"},
-    {"kind": "tool", "tool": "search", "call_id": "1"},
-    {"kind": "tool", "tool": "lookup"},
-    {"kind": "inference", "finish_reasons": ("tool_calls",), "asked_tools": 1},
-    {"kind": "tool", "tool": "place_order", "failed": True, "call_id": "1"},
-    {"kind": "tool", "tool": "place_order", "call_id": "1"},
-    {"kind": "tool", "tool": "refund", "interrupted": True, "call_id": "1"},
-    {"kind": "tool", "tool": "refund", "call_id": "1"},
-    {"kind": "tool", "tool": "ask_customer", "interrupted": True},
-    {"kind": "tool", "tool": "notify"},
-    {"kind": "tool", "tool": "escalate_to_human"},
-    {"kind": "tool", "tool": "escalate_to_human", "failed": True},
-    {"kind": "tool", "tool": "refuse"},
-    {"kind": "tool", "tool": "search", "failed": True, "call_id": "1"},
-    {"kind": "handoff", "handoff_target": "care_human"},
-    {"kind": "handoff", "handoff_target": "care_human", "control_flow": True, "failed": True},
-    {"kind": "handoff", "handoff_target": "other_agent"},
-    {"kind": "inference", "finish_reasons": ("tool_calls",)},
-    {"kind": "inference", "finish_reasons": ("length",), "asked_tools": 2},
-    {"kind": "inference", "failed": True},
-    {"kind": "inference", "input_tokens": 7, "response_id": "r1"},
-    {"kind": "inference", "input_tokens": 7, "response_id": "r2"},
-    {"kind": "embedding", "input_tokens": 2},
-    {"kind": "agent", "agent": "second"},
-    {"kind": "step"},
-    {"kind": "guardrail", "guardrail_tripped": True},
-)
-
-SAYINGS: tuple[dict[str, Any], ...] = (
-    {"family": ("order",)},
-    {"family": ("search", "order")},
-    {"family": ("ask",)},
-    {"family": ("other",)},
-    {"claim": "completed"},
-    {"claim": "failed"},
-    {"claim": "escalated"},
-    {"claim": "refused"},
-    {"state": {"told": True}},
-    {"state": {"told": False, "found": 2}},
-    {"state": {"found": "many"}},
-    {"state": {"found": 0, "told": None}},
-    {"keys": {"order": ("k1",)}},
-    {"keys": {"order": ("k1", "k2")}},
-    {"keys": {"parcel": (7,)}},
-    {"issues": ("i1",)},
-    {"issues": ("i2",)},
-    {"resource": {"test": True}},
-)
-
-KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("evidence", {"settled": True}),
-    ("evidence", {"settled": False}),
-    ("evidence", {"settled": None, "score": 3}),
-    ("evidence", {"score": 1, "settled": True}),
-    ("evidence", {"score": "good"}),
-    ("evidence", {"seen": True}),
-    ("escalation", {"state": "accepted"}),
-    ("escalation", {"state": "attempted"}),
-    ("reopen", {}),
-    ("resolution", {"confirmed": True}),
-    ("resolution", {"confirmed": False}),
-)
-
-NOBODY: tuple[dict[str, Any], ...] = (
-    {"session_id": "nobody"},
-    {"trace_id": trace_id(9999)},
-    {"correlation": {"x": 1}},
-)
+SPEAKERS: tuple[dict[str, Any], ...] = ({}, {}, {}, {"source": "shop"}, {"from_agent": True, "source": "bot"})
 
 moments = st.one_of(
     st.sampled_from(ODD),
@@ -136,7 +78,33 @@ class World:
 
     @cached_property
     def begin(self) -> int:
-        return min(one.start for one in self.spans)
+        return min(corrected(one).start for one in self.spans)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a world is made to hold.
+
+    Args:
+        rich: two sessions in the first conversation, a duplicate, a conflict.
+        returns: customers come back, in this conversation or in another one.
+        crowd: every trace states the same key.
+        clocks: some spans and outcomes have impossible times.
+        ids_known: every trace has an id, so that none waits for one.
+    """
+
+    rich: bool
+    returns: bool
+    crowd: bool
+    clocks: bool
+    ids_known: bool
+
+
+def corrected(one: OSpan) -> OSpan:
+    """The span as rule 3 has it."""
+    found = normalised_times(one, OSettings())
+    assert found is not None
+    return found
 
 
 @st.composite
@@ -146,50 +114,63 @@ def worlds(draw: Draw, ids_known: bool = False) -> World:
     Args:
         ids_known: every trace has an id, so that none waits for one.
     """
-    rich = draw(st.integers(0, 6)) < 6
+    shape = Shape(
+        rich=draw(st.integers(0, 6)) < 6,
+        returns=draw(st.booleans()),
+        crowd=draw(st.booleans()),
+        clocks=draw(st.booleans()),
+        ids_known=ids_known,
+    )
     spans: list[OSpan] = []
-    for number in range(draw(st.integers(1, 3))):
-        spans += _conversation(draw, number, rich and not number, ids_known)
-    outcomes = _outcomes(draw, spans, rich)
-    spans += _copies(draw, spans, rich)
-    last = max(one.end for one in spans)
+    for number in range(draw(st.integers(2 if shape.returns else 1, 3))):
+        spans += _conversation(draw, number, shape, spans)
+    outcomes = _outcomes(draw, spans, shape)
+    spans += _copies(draw, spans, shape.rich)
+    last = max(corrected(one).end for one in spans)
     linked = any(one.links or one.response_id for one in spans)
     if draw(st.integers(0, 2)) < 2:
         watermark = last + 80 * HOUR + draw(st.sampled_from((0, 24 * HOUR)))
     else:
-        watermark = draw(st.sampled_from(sorted({one.end for one in spans}))) + draw(moments)
+        watermark = draw(st.sampled_from(sorted({corrected(one).end for one in spans}))) + draw(moments)
     world = World(tuple(spans), tuple(outcomes), watermark)
     if linked and world.held:  # where it leads is not yet decided, so that nothing could be compared
         world = replace(world, watermark=last + RULES.trace_timeout + 1)
     return world
 
 
-def _conversation(draw: Draw, number: int, rich: bool, ids_known: bool) -> list[OSpan]:
+def _conversation(draw: Draw, number: int, shape: Shape, before: Sequence[OSpan]) -> list[OSpan]:
     clock = T0 + number * draw(st.sampled_from((0, MINUTE, 3 * HOUR)))
+    elsewhere = shape.returns and number > 0
+    if elsewhere:  # soon after the resume window of the first conversation's first trace, or when it may be too late
+        first = max(one.end for one in before if one.trace_id == before[0].trace_id)
+        clock = first + draw(st.sampled_from((HOUR, HOUR + 1, 2 * HOUR, 24 * HOUR, 48 * HOUR, 48 * HOUR + 1)))
+    main = shape.rich and not number
     spans: list[OSpan] = []
-    count = draw(st.integers(2 if rich else 1, 5))
-    returns = rich and draw(st.booleans())
-    for index in range(count):
-        found = _trace(draw, number * 10 + index + 1, f"c{number}", clock, ids_known)
-        if rich and index == 0:
-            found[0] = replace(found[0], family=("order",), conversation_ids=((0, f"c{number}"),))
-        if rich and index == 1:
-            found[0] = replace(found[0], family=("order",) if returns else ("search",))
-            found[0] = replace(found[0], conversation_ids=((0, f"c{number}"),))
+    again = main and draw(st.booleans())
+    for index in range(draw(st.integers(2 if main else 1, 4))):
+        found = _trace(draw, number * 10 + index + 1, f"c{number}", clock, shape)
+        stated: dict[str, Any] = {"conversation_ids": ((0, f"c{number}"),)}
+        if (main or elsewhere) and index == 0:
+            found[0] = replace(found[0], family=("order",), **stated)
+        if main and index == 1:
+            found[0] = replace(found[0], family=("order",) if again else ("search",), **stated)
+        if shape.returns and index == 0:
+            issues = draw(st.sampled_from((("i1",), ("i1", "i2"), ())))
+            found[0] = replace(found[0], subject=("s",), issues=issues, claim="failed" if elsewhere else "completed")
         spans += found
-        clock = max(one.end for one in found) + (25 * HOUR if returns and index == 0 else draw(moments))
+        clock = max(one.end for one in found) + (25 * HOUR if again and index == 0 else draw(moments))
     return spans
 
 
-def _trace(draw: Draw, number: int, name: str, start: int, ids_known: bool) -> list[OSpan]:
+def _trace(draw: Draw, number: int, name: str, start: int, shape: Shape) -> list[OSpan]:
     steps = draw(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3), st.integers(0, 5)), max_size=5))
     root = draw(st.sampled_from(("agent", "agent", "agent", "step")))
     first, clock = number * 100, start
     spans = [span(number, first, start, start, root, agent="helper" if root == "agent" else None)]
-    for index, (step, pause, shape) in enumerate(steps, start=1):
-        begin = clock + pause * SECOND if shape != 1 else start  # some begin together
+    for index, (step, pause, where) in enumerate(steps, start=1):
+        begin = clock + pause * SECOND if where != 1 else start  # some begin together
         end = begin + draw(st.integers(0, 3)) * SECOND
-        parent = {0: first + index - 1, 2: 99_999}.get(shape, first)  # below the one before, or an unknown one
+        parent = {0: first + index - 1, 2: 99_999}.get(where, first)  # below the one before, or an unknown one
         spans.append(span(number, first + index, begin, end, parent=parent, **step))
         clock = max(clock, end)
     spans[0] = replace(spans[0], end=clock, record_time=clock + SECOND)
@@ -197,9 +178,26 @@ def _trace(draw: Draw, number: int, name: str, start: int, ids_known: bool) -> l
         spans[0] = replace(spans[0], failed=True)
     if draw(st.integers(0, 5)) == 0:
         spans[-1] = replace(spans[-1], links=(trace_id(draw(st.sampled_from((number - 1, number + 1, 1, 11, 9999)))),))
+    if shape.crowd:
+        spans[0] = replace(spans[0], keys={"order": ("k1",)})
     for saying, at in draw(st.lists(st.tuples(st.sampled_from(SAYINGS), st.integers(0, 5)), max_size=3)):
         spans[at % len(spans)] = replace(spans[at % len(spans)], **saying)
-    return _with_ids(draw, spans, name, ids_known)
+    if shape.clocks and draw(st.booleans()):
+        at = draw(st.integers(0, len(spans) - 1))
+        spans[at] = _wrong(draw, spans[at])
+    return _with_ids(draw, spans, name, shape.ids_known)
+
+
+def _wrong(draw: Draw, one: OSpan) -> OSpan:
+    """A span whose times are not to be believed, or only just."""
+    changed: tuple[dict[str, int], ...] = (
+        {"record_time": one.end - RULES.max_clock_skew},
+        {"record_time": one.end - RULES.max_clock_skew - 1},
+        {"record_time": one.end - HOUR},
+        {"start": 0},
+        {"start": one.end + SECOND},
+    )
+    return replace(one, **draw(st.sampled_from(changed)))
 
 
 def _with_ids(draw: Draw, spans: list[OSpan], name: str, ids_known: bool) -> list[OSpan]:
@@ -221,7 +219,7 @@ def _copies(draw: Draw, spans: Sequence[OSpan], rich: bool) -> list[OSpan]:
     chosen = st.tuples(st.integers(0, len(spans) - 1), st.integers(0, 3))
     for index, how in draw(st.lists(chosen, min_size=int(rich), max_size=3, unique_by=lambda pair: pair[0])):
         one = spans[index]
-        if how == 1:
+        if how == 1 and not needed_record_time(corrected(one)):
             one = replace(one, record_time=(one.record_time or 0) + MINUTE)
         elif how == 2:
             one = replace(one, attribute_count=1, failed=not one.failed)
@@ -234,15 +232,20 @@ def _copies(draw: Draw, spans: Sequence[OSpan], rich: bool) -> list[OSpan]:
 # -- outcomes ----------------------------------------------------------------------------------------------------------
 
 
-def _outcomes(draw: Draw, spans: Sequence[OSpan], rich: bool) -> list[OOutcome]:
+def _outcomes(draw: Draw, spans: Sequence[OSpan], shape: Shape) -> list[OOutcome]:
     found: list[OOutcome] = []
-    for number in range(draw(st.integers(1 if rich else 0, 5))):
-        kind, data = draw(st.sampled_from(KINDS))
-        anchor = draw(st.sampled_from(spans))
+    rich = shape.rich
+    for number in range(draw(st.integers(2 if rich else 0, 6))):
+        kind, data = draw(st.sampled_from(KINDS) | st.sampled_from(EVALUATIONS))
+        anchor = corrected(draw(st.sampled_from(spans)))
         before = draw(st.sampled_from((0, 0, 0, 1, 5 * MINUTE, 5 * MINUTE + 1)))
         time = (anchor.start - before) if before else anchor.end + draw(moments)
-        address = _address(draw, anchor, kind)
-        base = outcome(f"e{number}", time, kind, data=data, **address)
+        shared = shape.crowd and draw(st.booleans())
+        address = {"correlation": {"order": "k1"}} if shared else _address(draw, anchor, kind)
+        said_by = draw(st.sampled_from(SPEAKERS))
+        base = outcome(f"e{number}", time, kind, data=data, **said_by, **address)
+        if shape.clocks and draw(st.integers(0, 3)) == 0:
+            base = replace(base, record_time=time - RULES.max_clock_skew - draw(st.sampled_from((0, 1, HOUR))))
         found.append(base)
         for how in draw(st.lists(st.integers(0, 4), min_size=int(rich and not number), max_size=2)):
             found.append(_again(draw, base, 1 if rich and not number and len(found) == 1 else how, anchor))
