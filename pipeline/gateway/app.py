@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from pipeline.errors import TrueupError
 from pipeline.gateway.broker import Produce
@@ -51,7 +52,7 @@ def application(
     limits = limits or Limits()
     room = Room(limits.bytes_in_flight)
     counts = Counts(version)
-    app = web.Application()
+    app = web.Application(middlewares=[what_there_is])
     app.router.add_post("/v1/traces", counts.counted(OtlpRoute(TRACES, produce, authorize, limits, room)))
     app.router.add_post("/v1/logs", counts.counted(OtlpRoute(LOGS, produce, authorize, limits, room)))
     app.router.add_post("/v1/outcomes", counts.counted(OutcomesRoute(produce, authorize, limits, room)))
@@ -59,6 +60,20 @@ def application(
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     return app
+
+
+@web.middleware
+async def what_there_is(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Who asks for what is not here, an exporter of metrics for one, hears what is."""
+    try:
+        return await handler(request)
+    except web.HTTPNotFound:
+        there_are = ", ".join(resource.canonical for resource in request.app.router.resources())
+        return web.json_response({"error": f"there is no {request.path} here; there are {there_are}"}, status=404)
+    except web.HTTPMethodNotAllowed as error:
+        allow = ", ".join(sorted(error.allowed_methods))
+        told = {"error": f"{request.path} is not asked by {request.method}, but by {allow}"}
+        return web.json_response(told, status=405, headers={"Allow": allow})
 
 
 async def listen(app: web.Application, host: str, port: int, has_tokens: bool = False) -> tuple[web.AppRunner, int]:

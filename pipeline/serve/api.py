@@ -175,9 +175,15 @@ async def errors_as_json(request: web.Request, handler: Callable[..., Any]) -> w
             status=503,
             headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
         )
+    except web.HTTPNotFound:
+        there_are = sorted({resource.canonical for resource in request.app.router.resources()})
+        return web.json_response({"error": f"there is no {request.path} here", "allowed": there_are}, status=404)
+    except web.HTTPMethodNotAllowed as error:
+        allowed = sorted(error.allowed_methods)
+        told = {"error": f"{request.path} is not asked by {request.method}", "allowed": allowed}
+        return web.json_response(told, status=405, headers={"Allow": ",".join(allowed)})
     except web.HTTPException as error:
-        allow = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
-        return web.json_response({"error": error.reason}, status=error.status, headers=allow)
+        return web.json_response({"error": error.reason}, status=error.status)
     except Exception as error:
         # The edge of the process: the reader is told that it failed, the log why.
         log.error("a request failed", error, path=request.path)

@@ -1,7 +1,7 @@
 """Who may read: with tokens, the API needs one with the scope `read`, and `forget` to erase; the rest stays open.
 
-The rule this file keeps: the token of one tenant shows no session of another. Rates are those of the whole pipeline,
-and every reader may see them; any other page is for such tokens only if it names their tenant.
+The rule this file keeps: the token of one tenant shows no session of another. Rates and means are those of the whole
+pipeline, and every reader may see them; any other page is for such tokens only if it names their tenant.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipeline.serve.forgetting import PATH as FORGET
 from pipeline.tokens import NotAdmitted, Scope, Tokens
 
 API = "/api/"
-OF_ALL_TENANTS = frozenset({"/api/rates", "/api/changes", "/api/restatements", "/api/health"})
+OF_ALL_TENANTS = frozenset({"/api/rates", "/api/means", "/api/changes", "/api/restatements", "/api/health"})
 
 
 def guard(tokens: Tokens) -> Middleware:
@@ -35,7 +35,9 @@ def guard(tokens: Tokens) -> Middleware:
                 return await handler(request)
             asked = request.match_info.get("tenant", request.query.get("tenant"))
             if tenant is not None and request.path not in OF_ALL_TENANTS and asked != tenant:
-                raise NotAdmitted(403, f"the token may read sessions of the tenant {tenant} alone")
+                raise NotAdmitted(
+                    403, f"the token may read sessions of the tenant {tenant} alone: ask with tenant={tenant}"
+                )
         except NotAdmitted as refused:
             headers = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else {}
             return web.json_response({"error": refused.message}, status=refused.status, headers=headers)

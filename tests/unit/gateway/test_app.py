@@ -59,6 +59,20 @@ def test_a_taken_port_is_an_error_and_leaves_nothing_open(broker: FakeBroker) ->
     asyncio.run(twice())
 
 
+def test_who_asks_for_what_is_not_here_hears_what_is(broker: FakeBroker) -> None:
+    async def both(session: aiohttp.ClientSession, url: str) -> list[tuple[int, Any]]:
+        async with session.post(f"{url}/v1/metrics", data=b"") as metrics, session.get(f"{url}/v1/traces") as traces:
+            assert traces.headers["Allow"] == "POST"
+            return [(answer.status, (await answer.json())["error"]) for answer in (metrics, traces)]
+
+    (no_route, routes), no_method = Gateway(broker).run(both)
+
+    assert no_route == 404
+    assert routes.startswith("there is no /v1/metrics here")
+    assert all(route in routes for route in ("/v1/traces", "/v1/logs", "/v1/outcomes"))
+    assert no_method == (405, "/v1/traces is not asked by GET, but by POST")
+
+
 def test_what_became_of_requests_is_counted(broker: FakeBroker) -> None:
     gateway = Gateway(broker)
     sound, half = b'{"resourceSpans": [{}]}', b'{"resourceSpans": [{"scopeSpans": [{"spans": [{}, 5, "x"]}]}]}'

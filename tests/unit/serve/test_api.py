@@ -198,7 +198,11 @@ def test_an_error_of_our_own_shows_no_trace(
 
 
 def test_what_is_not_there_is_told_as_json(server: Server) -> None:
-    assert server.get("/api/nothing")[:2] == (404, {"error": "Not Found"})
+    status, told, _ = server.get("/api/nothing")
+
+    assert (status, told["error"]) == (404, "there is no /api/nothing here")
+    assert {"/api/rates", "/api/sessions/{tenant}/{conversation}", "/metrics"} <= set(told["allowed"])
+    assert server.get("/api/forget")[0] == 404, "nothing can be erased here"
 
 
 def test_metrics_are_openmetrics_for_who_takes_them(server: Server, worker: FakeWorker) -> None:

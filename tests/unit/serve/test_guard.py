@@ -20,6 +20,7 @@ FILE = "".join(
     for token, scope, tenant in ((READER, "read", "*"), (TENANT, "read", "acme"), (SENDER, "spans", "acme"))
 )
 STORY, LIST, RATES, OPEN = "/api/sessions/acme/c1", "/api/sessions", "/api/rates", "/metrics"
+MEANS = "/api/means"
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def app_of(tokens: Tokens) -> web.Application:
         return web.Response(text=request.path)
 
     app = web.Application(middlewares=[guard(tokens)])
-    for path in ("/api/sessions/{tenant}/{conversation}", LIST, RATES, OPEN, "/", "/healthz"):
+    for path in ("/api/sessions/{tenant}/{conversation}", LIST, RATES, MEANS, OPEN, "/", "/healthz"):
         app.router.add_get(path, told)
     return app
 
@@ -72,6 +73,7 @@ def test_a_reader_of_all_tenants_sees_all(tokens: Tokens, path: str) -> None:
     [
         (STORY, 200),
         (RATES, 200),
+        (MEANS, 200),
         ("/api/sessions?tenant=acme", 200),
         ("/api/sessions?tenant=rival", 403),
         (LIST, 403),
