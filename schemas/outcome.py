@@ -67,7 +67,8 @@ class OutcomeEvent(BaseModel):
         if self.kind is OutcomeKind.RETRACT:
             return self
         if len(given) != 1:
-            raise ValueError(f"exactly one of session_id, trace_id, correlation is needed, not {given or 'none'}")
+            said = " and ".join(given) or "none"
+            raise ValueError(f"exactly one of session_id, trace_id, correlation is needed, not {said}")
         if self.ordinal is not None and self.session_id is None:
             raise ValueError("ordinal goes with session_id only")
         if self.correlation and self.kind is not OutcomeKind.EVIDENCE and len(self.correlation) != 1:

@@ -84,7 +84,7 @@ def checked(body: bytes, limits: Limits, token: Token) -> list[bytes]:
         # Not a faster parser: this one keeps whole numbers of any length, and ids may be such.
         parsed = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise Refused(400, f"the body is not JSON: {error}") from error
+        raise Refused(400, f"the body cannot be read as JSON: {error}") from error
     if is_deep(body, limits.depth):
         raise Refused(400, f"the JSON is nested more than {limits.depth} levels deep")
     items = parsed if isinstance(parsed, list) else [parsed]
@@ -101,7 +101,11 @@ def checked(body: bytes, limits: Limits, token: Token) -> list[bytes]:
             event = OutcomeEvent.model_validate_json(encoded)  # the very bytes that readers will get
         except ValidationError as error:
             problems += [
-                {"item": position, "field": ".".join(map(str, one["loc"])), "message": one["msg"]}
+                {
+                    "item": position,
+                    "field": ".".join(map(str, one["loc"])),
+                    "message": one["msg"].removeprefix("Value error, "),
+                }
                 for one in error.errors(include_url=False, include_input=False, include_context=False)
             ]
         else:

@@ -126,7 +126,7 @@ def take_json(body: bytes, signal: Signal, limits: Limits, tenant: str | None) -
     try:
         message = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise Refused(400, f"the body is not JSON: {error}") from error
+        raise Refused(400, f"the body cannot be read as JSON: {error}") from error
     named = isinstance(message, dict) and (first in message or not message)
     if not named or not cutting.is_nested(message, signal.levels.json[:-1]):
         raise Refused(400, f'the body is not an OTLP request: {{"{first}": [...]}} with lists of objects is needed')

@@ -65,6 +65,16 @@ def test_one_bad_event_names_item_and_field_and_nothing_is_written(
     assert all(p["message"] for p in answer["problems"])
 
 
+def test_a_problem_is_told_in_our_words(gateway: Gateway) -> None:
+    _, answer = send(gateway, [EVENT | {"session_id": "s"}])
+
+    [problem] = answer["problems"]
+    assert (
+        problem["message"]
+        == "exactly one of session_id, trace_id, correlation is needed, not session_id and correlation"
+    )
+
+
 def test_every_problem_is_named(gateway: Gateway) -> None:
     _, answer = send(gateway, [{}, EVENT, 5])
 
