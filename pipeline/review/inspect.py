@@ -52,7 +52,7 @@ ODD = {
 }
 """Flags of sessions that mean a loss, in words."""
 SESSION_LIKE = "looks_like_session_id"
-REMEDY = "name the attribute among the conversation keys"
+REMEDY = 'if it does, name the attribute: TRUEUP_ALIASES="conversation=..."'
 NO_WORK = "no_work"
 NO_ID = "no_conversation_id"
 
