@@ -133,7 +133,7 @@ function card(rate, family, window) {
   return el("li", { class: `card ${level}` },
     el("h3", {}, title),
     el("div", { class: "big" }, percent(rate.ratio)),
-    el("div", { class: `state ${level}` }, words, " ", rate.target === null ? "" : el("span", { class: "whole" }, `(${percent(rate.target)})`)),
+    el("div", { class: `state ${level}` }, words, " ", rate.target === null ? "" : el("span", { class: "whole" }, `(${rate.ratio === null ? "target " : ""}${percent(rate.target)})`)),
     rate.ratio === null ? "" : bar(rate),
     rate.ratio === null ? "" : el("p", {}, `95 % interval ${percent(rate.lower)} to ${percent(rate.upper)}; ${mature}.`),
     el("p", { class: "quiet" }, meaning + "."),
