@@ -75,7 +75,7 @@ def test_case_A22_a_session_is_shown_at_once_and_revised() -> None:
 
 
 def test_case_A23_a_session_of_thousands_of_traces_is_judged_like_any_other() -> None:
-    line, traces = Line(), 3_000
+    line, traces = Line(), 2_000
     for start in range(0, traces, 500):
         spans = [sent(n + 1, n + 1, T0 + n * SECOND, T0 + n * SECOND, ORDERED) for n in range(start, start + 500)]
         line.spans(*spans)
