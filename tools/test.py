@@ -1,6 +1,6 @@
 """`make test`: all that needs nothing but Python, as two runs of pytest beside one another, one for each of two cores.
 
-The laws and the demos take as long as everything else together. Each run's output is shown whole when it ends.
+The laws and the mutants take as long as everything else together. Each run's output is shown whole when it ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).parents[1]
-LAWS = ("tests/property", "tests/mutants", "tests/bench", "tests/simulation")
+LAWS = ("tests/property", "tests/mutants")
 ELSEWHERE = ("tests/services", "tests/monitoring")
 """They need more than Python and have targets of their own."""
 LOOK_SECONDS = 0.2
