@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pipeline.cli.common import Config, DataDir, Debug, settings
+from pipeline.errors import StoreUnavailable
 from pipeline.operate import migrate as migrations
 from pipeline.settings import SettingsError
 from pipeline.sinks.clickhouse import Store
@@ -31,6 +32,8 @@ def migrate(
         raise SettingsError(str(error)) from error
     try:
         applied = migrations.migrate(store, retention_days=chosen.store_days)
+    except StoreUnavailable as error:
+        raise StoreUnavailable(f"{error}; see that it runs, and that --dsn or TRUEUP_DSN names it") from error
     finally:
         store.close()
     print(f"applied {', '.join(applied)}" if applied else "the schema is up to date")

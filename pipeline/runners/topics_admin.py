@@ -70,7 +70,10 @@ async def _admin(brokers: Sequence[str]) -> AsyncIterator[Any]:
         await admin.start()
         yield admin
     except KafkaError as error:
-        raise BrokerUnreachable(f"the Kafka brokers at {', '.join(brokers)} do not answer: {error!r}") from error
+        raise BrokerUnreachable(
+            f"the Kafka brokers at {', '.join(brokers)} do not answer ({type(error).__name__}): start them, or name "
+            "others with --brokers or TRUEUP_BROKERS"
+        ) from error
     finally:
         await admin.close()
 

@@ -94,11 +94,21 @@ def test_migrating_twice_is_once(tmp_path: Path) -> None:
     assert second.stdout == "the schema is up to date\n"
 
 
+def test_where_no_clickhouse_answers_migrate_says_what_to_do() -> None:
+    done = run("migrate", "--dsn", f"http://u:p@127.0.0.1:{free_port()}/trueup")
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("; see that it runs, and that --dsn or TRUEUP_DSN names it")
+    assert "Traceback" not in done.stderr
+
+
 def test_a_worker_without_brokers_says_so_and_ends() -> None:
     done = run("worker", "--brokers", f"127.0.0.1:{free_port()}", "--port", "0", TRUEUP_SUBJECT_KEY="k" * 16)
 
     assert done.returncode == 2
-    assert "do not answer" in done.stderr.splitlines()[-1]
+    said = done.stderr.splitlines()[-1]
+    assert "do not answer" in said
+    assert "TRUEUP_BROKERS" in said, "what to do about it"
     assert "Traceback" not in done.stderr
 
 
