@@ -62,8 +62,8 @@ def version() -> str:
 
 
 def quiet_libraries() -> None:
-    """The exporter tells every try that failed; what comes of them is told by us."""
-    for name in ("opentelemetry", "aiokafka", "urllib3"):
+    """The exporter and the drivers tell every try that failed; what comes of them is told by us."""
+    for name in ("opentelemetry", "aiokafka", "urllib3", "clickhouse_connect"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import Config, DataDir, Debug, settings
+from pipeline.cli.common import Config, DataDir, Debug, quiet_libraries, settings
 from pipeline.errors import StoreUnavailable
 from pipeline.operate import migrate as migrations
 from pipeline.settings import SettingsError
@@ -25,6 +25,7 @@ def migrate(
 
     Example: trueup migrate --dsn https://trueup:secret@clickhouse:8443/trueup
     """
+    quiet_libraries()
     chosen = settings(config, data_dir=data_dir, dsn=dsn)
     try:
         store = Store.open(chosen.store_dsn)
