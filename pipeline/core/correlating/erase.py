@@ -146,6 +146,8 @@ class OutcomeEraser:
         if hit is not None and (names.order(known.tenant, addressed) is not None or not _has_address(known)):
             self._erase_outcome(key, known, hit.until)
             return hit
+        if names.order(known.tenant, outcome.session_id) is not None:  # a retraction may name what never had it
+            known.outcome = msgspec.structs.replace(outcome, session_id="")
         if hit is not None or reached:
             self._outcomes.kept.touch(key, known, watermark)
         return None
@@ -182,6 +184,8 @@ class OutcomeEraser:
         known = state.statements.get(record.trace_id)
         if known is None or record.stamp >= known.stamp:
             state.statements[record.trace_id] = Statement(record.stamp, record.start, ERASED)
+            if known is not None and self.tombstones.find(CONVERSATION, record.tenant, known.conversation) is None:
+                self._keys.withdraw(state, known.conversation)  # sent there when it was not known yet where it leads
             self._settle(key, state, until, watermark)
 
     def _settle(self, key: bytes, state: KeyState, until: int, watermark: int) -> None:

@@ -132,6 +132,16 @@ class Keys:
         self.kept.forget(key)
         self._indices.pop(key, None)
 
+    def withdraw(self, state: KeyState, conversation: str) -> None:
+        """A trace of it that stated the key is erased: what went there by that trace alone is there no longer."""
+        for one in state.outcomes.values():
+            outcome = one.outcome
+            if outcome is None or conversation not in one.sent:
+                continue
+            if conversation not in targets(state, outcome, self._rules.max_clock_skew)[0]:
+                self._attach(state, conversation, outcome, None)
+                one.sent = one.sent - {conversation}
+
     def changed(self, key: bytes, state: KeyState, watermark: int) -> None:
         """Some of what states it, or is addressed to it, was erased."""
         self._indices.pop(key, None)

@@ -2,7 +2,7 @@
 
 The rule this file keeps: the counts of an erased session move to the sums of those that have left the state, exactly as
 they are at the order, so that no total changes; beside them it is counted as `erased`. An open session counts nothing
-yet and leaves no count. Stages 2 and 3 and the sink are told by this stage alone, of each conversation once.
+yet and leaves no count. Stages 2 and 3 and the sink are told of what an order means by this stage alone, once each.
 """
 
 from __future__ import annotations

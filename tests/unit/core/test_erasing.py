@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.core.erasing import Tombstone, Tombstones, conversation_digest, digest_of
 from pipeline.core.ingest import subject_hash
+from pipeline.core.judging.step import JudgeStep
 from pipeline.core.timeline import DAY, HOUR, MINUTE, SECOND, TimeRules
 from schemas.erasing import ERASE_ROWS, EraseRows, Forget
 from schemas.topics import Stage, Topic, partition_of
@@ -227,3 +228,38 @@ def test_a_settled_session_goes_by_its_subject_and_by_its_name_and_counts_on() -
     here.spans(*turn(1, T0, says("a-of-ada", **{"trueup.subject": "ada"})), record_time=settled)
     assert holders(here, "a-of-ada") == set()
     assert here.counted("dead_lettered", "erased") == 2
+
+
+def test_a_retraction_that_names_the_erased_goes_on_without_the_name_where_another_has_the_outcome() -> None:
+    here = line().spans(*turn(1, T0, says("stays"))).spans(*turn(2, T0, says("secret-chat")))
+    here.outcome("e", T0 + HOUR, session_id="stays", data={"settled": True})
+    here.outcome("e", T0 + 2 * HOUR, kind="retract", session_id="secret-chat", event_version=2).until(LATER)
+    before = here.sessions("stays")
+    assert "correlate" in holders(here, "secret-chat")
+    order(here, "secret-chat")
+    here.outcome("e", T0 + HOUR, session_id="stays", data={"settled": True}).until(LATER + HOUR)
+
+    assert holders(here, "secret-chat") == set()
+    assert here.sessions() == before
+    assert before[0]["evidence"] == {}
+
+
+def test_what_a_trace_took_elsewhere_before_it_was_known_where_it_leads_is_withdrawn_with_its_outcomes() -> None:
+    key = {"trueup.correlation.order_id": "A-1"}
+    here = line().spans(*turn(1, T0, says("secret-chat"))).spans(*turn(2, T0, says("stays", **key)))
+    here.spans(*turn(3, T0, {**ORDER, **key}))
+    here.outcome("of-both", T0 + HOUR, correlation={"order_id": "A-1"}, data={"settled": True}).until(LATER)
+    elsewhere = f"trace:{trace_id(3)}"
+    assert [one["conversation"] for one in here.sessions()] == ["secret-chat", "stays", elsewhere]
+    order(here, "secret-chat")
+    link = [{"traceId": trace_id(1), "spanId": "1" * 16}]
+    here.spans(sent(3, 302, T0, T0 + SECOND, CHAT, links=link), record_time=LATER).until(LATER + HOUR)
+
+    assert [one["conversation"] for one in here.sessions()] == ["stays"]
+    assert here.only()["evidence"]["settled"]["value"] is True
+    judges = [step for step in here.runner.steps(Stage.JUDGE).values() if isinstance(step, JudgeStep)]
+    (left,) = [one for step in judges for one in step.conversations.values() if one.name == elsewhere]
+    assert [content for held in left.outcomes.values() for _, _, content in held.ways] == [None]
+    assert not any(held.spans for held in left.traces.values())
+    told = [EraseRows(*values) for values in here.runner.rows(ERASE_ROWS)]
+    assert {one.conversation: bool(one.alias) for one in told} == {"secret-chat": True, elsewhere: False}
