@@ -130,18 +130,12 @@ class TraceView:
 
     @cached_property
     def outermost_calls(self) -> tuple[Span, ...]:
-        """Tool and hand-off spans without a span of the same kind and tool name above them, by start.
+        """Tool and hand-off spans without one above them that is of the same call, by start.
 
         A request that waits for an approval is no call yet.
         """
-        found = []
-        for span in self.spans:
-            if (
-                span.kind in CALLS
-                and not span.requested
-                and not any(up.kind is span.kind and up.tool == span.tool for up in self.ancestors(span))
-            ):
-                found.append(span)
+        calls = [one for one in self.spans if one.kind in CALLS and not one.requested]
+        found = [one for one in calls if not any(_are_one(up, one) for up in self.ancestors(one))]
         return tuple(sorted(found, key=started_first))
 
     @cached_property
@@ -156,13 +150,19 @@ class TraceView:
         return tuple(found)
 
     def nested(self, outer: Span) -> list[Span]:
-        """`outer` and the spans of the same kind and tool below it."""
+        """`outer` and the spans of the same call below it."""
         inside = [outer]
         for span in self.spans:
-            same = span is not outer and span.kind is outer.kind and span.tool == outer.tool
+            same = span is not outer and _are_one(outer, span)
             if same and any(up.span_id == outer.span_id for up in self.ancestors(span)):
                 inside.append(span)
         return inside
+
+
+def _are_one(outer: Span, inner: Span) -> bool:
+    """Whether a call within another one is the same once more: of its kind and tool, and to nobody else."""
+    alike = inner.kind is outer.kind and inner.tool == outer.tool
+    return alike and inner.handoff_to in ("", outer.handoff_to or inner.handoff_to)
 
 
 def view_trace(trace_id: bytes, spans: Iterable[Span], most: int, lead: bytes = b"") -> TraceView:

@@ -122,6 +122,16 @@ def test_rule_17_what_the_last_model_span_asked_for_and_nobody_began_is_waited_f
     assert only([*order(), asking, *calls]).terminal_reason == reason
 
 
+@pytest.mark.parametrize(
+    ("target", "reason"), [("desk", "timed_out"), ("clerk", "ended")], ids=["once more", "to another one"]
+)
+def test_rule_17_a_hand_off_within_a_hand_off_is_the_same_one_only_to_the_same(target: str, reason: str) -> None:
+    outer = span(1, 104, END, END + 9, "handoff", 100, handoff_target="desk")
+    asking = span(1, 105, END + 1, END + 2, "inference", 104, finish_reasons=("tool_calls",), asked_tools=1)
+    inner = span(1, 106, END + 3, END + 9, "handoff", 104, handoff_target=target)
+    assert only([*order(), outer, asking, inner]).terminal_reason == reason
+
+
 def test_rule_17_if_both_wait_it_is_for_a_person() -> None:
     asking = span(1, 104, END - 2, END, "inference", 100, finish_reasons=("tool_calls",), asked_tools=3)
     assert only([*order(), stopped("ask_customer", END + 1), asking]).terminal_reason == "timed_out"
