@@ -195,7 +195,7 @@ def _wrong(draw: Draw, one: OSpan) -> OSpan:
         {"record_time": one.end - RULES.max_clock_skew - 1},
         {"record_time": one.end - HOUR},
         {"start": 0},
-        {"start": one.end + SECOND},
+        {"start": one.end + MINUTE},
     )
     return replace(one, **draw(st.sampled_from(changed)))
 
@@ -235,6 +235,10 @@ def _copies(draw: Draw, spans: Sequence[OSpan], rich: bool) -> list[OSpan]:
 def _outcomes(draw: Draw, spans: Sequence[OSpan], shape: Shape) -> list[OOutcome]:
     found: list[OOutcome] = []
     rich = shape.rich
+    if draw(st.integers(0, 3)) == 0:  # all parts of a goal, which chance seldom brings together
+        at = corrected(spans[0]).end + draw(moments)
+        for name, score in (("accuracy", 2.1), ("effort", draw(st.sampled_from((3, 4, 5))))):
+            found.append(outcome(name, at, "evaluation", session_id="c0", data={"name": name, "score": score}))
     for number in range(draw(st.integers(2 if rich else 0, 6))):
         kind, data = draw(st.sampled_from(KINDS) | st.sampled_from(EVALUATIONS))
         anchor = corrected(draw(st.sampled_from(spans)))
@@ -247,8 +251,9 @@ def _outcomes(draw: Draw, spans: Sequence[OSpan], shape: Shape) -> list[OOutcome
         if shape.clocks and draw(st.integers(0, 3)) == 0:
             base = replace(base, record_time=time - RULES.max_clock_skew - draw(st.sampled_from((0, 1, HOUR))))
         found.append(base)
-        for how in draw(st.lists(st.integers(0, 4), min_size=int(rich and not number), max_size=2)):
-            found.append(_again(draw, base, 1 if rich and not number and len(found) == 1 else how, anchor))
+        first = rich and not number
+        for index, how in enumerate(draw(st.lists(st.integers(0, 4), min_size=int(first), max_size=2))):
+            found.append(_again(draw, base, 1 if first and not index else how, anchor))
     return found
 
 
