@@ -6,7 +6,7 @@ SESSIONS ?=
 KEEP     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test test-monitoring test-kafka test-browser test-examples bench check fix lock
+.PHONY: help setup up demo test laws test-monitoring test-kafka test-browser test-examples bench check fix lock
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ demo: setup ## a simulated week held against its known truth (SEED=, SESSIONS=, 
 
 test: setup ## every test that needs nothing but Python
 	@$(VENV)/python -m tools.test
+
+laws: setup ## the laws with 500 examples each, and every mutant (`make test`: 300, and every second one)
+	@TRUEUP_TESTS=thorough PYTHONHASHSEED=0 $(VENV)/python -m pytest tests/property tests/mutants -q
 
 test-monitoring: setup ## alert rules, dashboards, runbooks, metric names (needs promtool)
 	@$(VENV)/python tools/monitoring.py

@@ -1,6 +1,7 @@
-"""`make test`: all that needs nothing but Python, as two runs of pytest beside one another, one for each of two cores.
+"""`make test`: all that needs nothing but Python, as three runs of pytest beside one another.
 
-The laws and the mutants take as long as everything else together. Each run's output is shown whole when it ends.
+The laws and the cases keep two cores busy; the demos wait for brokers and clocks most of the time. Each run's output is
+shown whole when it ends.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import IO
 
 ROOT = Path(__file__).parents[1]
 LAWS = ("tests/property", "tests/mutants")
+DEMOS = ("tests/bench", "tests/simulation")
 ELSEWHERE = ("tests/services", "tests/monitoring")
 """They need more than Python and have targets of their own."""
 LOOK_SECONDS = 0.2
@@ -26,17 +28,20 @@ REPEATABLE = {"PYTHONHASHSEED": "0"}
 
 def groups(root: Path = ROOT) -> dict[str, list[str]]:
     """What each run is given: every folder below `tests` that holds tests is in exactly one group, or elsewhere."""
-    laws = [folder for folder in LAWS if (root / folder).is_dir()]
+    named = {"laws": LAWS, "demos": DEMOS}
     others = sorted(
         f"tests/{folder.name}"
         for folder in (root / "tests").iterdir()
-        if folder.is_dir() and f"tests/{folder.name}" not in (*LAWS, *ELSEWHERE) and any(folder.rglob("test_*.py"))
+        if folder.is_dir()
+        and f"tests/{folder.name}" not in (*LAWS, *DEMOS, *ELSEWHERE)
+        and any(folder.rglob("test_*.py"))
     )
-    return {"laws": laws, "cases": others}
+    there = {name: [folder for folder in folders if (root / folder).is_dir()] for name, folders in named.items()}
+    return {name: folders for name, folders in {**there, "cases": others}.items() if folders}
 
 
 def main(more: Sequence[str] = ()) -> int:
-    """Run both groups; the status is the first that is not 0."""
+    """Run all groups; the status is the first that is not 0."""
     began = time.monotonic()
     with ExitStack() as files:
         outputs = {name: files.enter_context(tempfile.TemporaryFile("w+")) for name in groups()}

@@ -16,8 +16,11 @@ from tests.mutants.contract_mutants import CONTRACT_MUTANTS
 from tests.mutants.mutants import MUTANTS, Mutant
 from tests.mutants.outcome_mutants import OUTCOME_MUTANTS
 from tests.mutants.revision_mutants import REVISION_MUTANTS
+from tests.thorough import THOROUGH
 
-ALL = (*MUTANTS, *CONTRACT_MUTANTS, *OUTCOME_MUTANTS, *REVISION_MUTANTS)
+EVERY = (*MUTANTS, *CONTRACT_MUTANTS, *OUTCOME_MUTANTS, *REVISION_MUTANTS)
+ALL = EVERY if THOROUGH else EVERY[::2]
+"""Every second one where time is short."""
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("pipeline", "schemas", "tests/oracle", "tests/property", "tests/unit/core")
 CASES_FAILED = 1  # pytest's exit code; another one means that nothing was tested
@@ -28,7 +31,7 @@ def copy_to(folder: Path) -> None:
     for name in FOLDERS:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         compile_dir(folder / name, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
-    for name in ("tests/builders.py", "pyproject.toml"):
+    for name in ("tests/builders.py", "tests/thorough.py", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
 
 

@@ -20,8 +20,9 @@ from tests.property.delivery import SETTLES, Batch, delivery
 from tests.property.driver import Pipeline
 from tests.property.statistics import STATISTICS
 from tests.property.worlds import RULES, World, worlds
+from tests.thorough import EXAMPLES
 
-law = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+law = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -24,8 +24,8 @@ from tests.property.delivery import Batch, delivery, in_order
 from tests.property.driver import Pipeline
 from tests.property.statistics import STATISTICS
 from tests.property.worlds import World, worlds
+from tests.thorough import EXAMPLES
 
-EXAMPLES = 500
 law = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 seeds = st.integers(0, 2**32 - 1)
 

@@ -17,6 +17,7 @@ from schemas.topics import Topic, partition_of
 from tests.oracle.chains import conversations_of
 from tests.oracle.model import OSettings, OSpan
 from tests.oracle.spans import traces_of
+from tests.thorough import EXAMPLES
 
 PARTITIONS = 3
 T0 = 20_000 * DAY
@@ -124,7 +125,7 @@ class Machine:
         self.run(watermark)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
 @given(worlds, st.randoms(use_true_random=False))
 def test_a_trace_without_an_id_goes_where_its_links_and_shared_responses_end(world, chance):
     machine = Machine(chance)

@@ -17,6 +17,7 @@ from tests.property.compare import asked_oracle, differences, expected, expected
 from tests.property.delivery import delivery
 from tests.property.driver import Pipeline
 from tests.property.worlds import World
+from tests.thorough import EXAMPLES
 
 Draw = Callable[..., Any]
 PAUSES = (0, 30 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR, 48 * HOUR)
@@ -74,7 +75,7 @@ def check(pipeline: Pipeline, world: World) -> None:
 
 
 @given(returning(), st.integers(0, 2**32 - 1))
-@settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_who_came_back_elsewhere_is_what_the_definitions_say_in_any_order_and_after_any_crash(
     world: World, seed: int
 ) -> None:
