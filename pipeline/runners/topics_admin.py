@@ -6,6 +6,8 @@ once, with what was found and what is wanted; the topics are the users', so noth
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,6 +21,7 @@ from pipeline.runners.kafka_log import MAX_MESSAGE
 from schemas.topics import TOPICS, Topic, TopicSpec
 
 ALREADY_THERE = 36  # Kafka's code for a topic that exists
+BEING_MADE_SECONDS = 10.0
 REPLICATION = "default.replication.factor"
 SMALLEST, GREATEST = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
 Configs = Mapping[str, str]
@@ -103,7 +106,7 @@ async def ensure_topics(
         await _create(admin, missing, partitions, replication, dev_broker)
         old = [topic for topic in topics if topic in there]
         if old:
-            counts = {one["topic"]: len(one["partitions"]) for one in await admin.describe_topics(old)}
+            counts = await _partition_counts(admin, old)
             configs = {} if dev_broker else await _configs(admin, ConfigResourceType.TOPIC, old)
             wrong = [
                 line
@@ -113,6 +116,16 @@ async def ensure_topics(
             if wrong:
                 raise TopicMismatch(wrong)
         return missing
+
+
+async def _partition_counts(admin: Any, topics: list[Topic]) -> dict[str, int]:
+    """A topic that another process is just making is listed before its partitions are known: they are waited for."""
+    deadline = time.monotonic() + BEING_MADE_SECONDS
+    while True:
+        counts = {one["topic"]: len(one["partitions"]) for one in await admin.describe_topics(topics)}
+        if all(counts.get(topic, 0) for topic in topics) or time.monotonic() > deadline:
+            return counts
+        await asyncio.sleep(0.1)
 
 
 async def _create(admin: Any, topics: list[Topic], partitions: int, replication: int, dev_broker: bool) -> None:

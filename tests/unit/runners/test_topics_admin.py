@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
+from pipeline.runners import topics_admin
 from pipeline.runners.topics_admin import problems, wanted_configs
 from schemas.topics import TOPICS, Topic
 
@@ -42,3 +46,31 @@ def test_more_than_wanted_is_right() -> None:
 
 def test_the_users_topics_are_theirs() -> None:
     assert found(Topic.OTLP_SPANS, partitions=3, cleanup_policy="compact") == []
+
+
+class BeingMade:
+    """The admin of a broker where a topic's partitions are known only to the `after`th who asks."""
+
+    def __init__(self, after: int) -> None:
+        self.asked, self._after = 0, after
+
+    async def describe_topics(self, topics: list[Topic]) -> list[dict[str, Any]]:
+        self.asked += 1
+        known = [0, 1] if self.asked >= self._after else []
+        return [{"topic": str(topic), "partitions": known} for topic in topics]
+
+
+def test_a_topic_that_another_process_is_making_is_waited_for() -> None:
+    admin = BeingMade(after=3)
+
+    assert asyncio.run(topics_admin._partition_counts(admin, [Topic.SPANS, Topic.ROWS])) == {
+        "trueup.spans": 2,
+        "trueup.rows": 2,
+    }
+    assert admin.asked == 3
+
+
+def test_a_topic_without_partitions_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics_admin, "BEING_MADE_SECONDS", 0.15)
+
+    assert asyncio.run(topics_admin._partition_counts(BeingMade(after=1_000), [Topic.SPANS])) == {"trueup.spans": 0}
