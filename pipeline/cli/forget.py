@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
-import requests
 import typer
 
+from pipeline.cli.asking import DEFAULT_TENANT, AsFormat, Asker, Format, Url, base_of, print_json
 from pipeline.cli.common import Config, Debug, settings
 from pipeline.errors import TrueupError
 
-DEFAULT_TENANT = "default"
-PATIENCE_SECONDS = 30.0  # for one answer
 POLL_SECONDS = 0.5
 PLACES = {
     "judge": "sessions",
@@ -23,13 +19,6 @@ PLACES = {
     "correlate": "outcomes and business keys",
     "sink": "rows of the store",
 }
-
-
-class Format(StrEnum):
-    """How it is told."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class NotForgotten(TrueupError):
@@ -44,14 +33,12 @@ def forget(
         str | None, typer.Option("--subject", help="All sessions that served it, as senders write it.", metavar="VALUE")
     ] = None,
     tenant: Annotated[str | None, typer.Option("--tenant", help="Of the subject; default if not given.")] = None,
-    url: Annotated[
-        str | None, typer.Option("--url", help="Of a worker; its port on this machine if not given.")
-    ] = None,
+    url: Url = None,
     token_file: Annotated[
         Path | None, typer.Option("--token-file", help="Has the bearer token, of the scope forget.")
     ] = None,
     wait: Annotated[float, typer.Option("--wait", help="Seconds to wait until all is erased.", min=0)] = 60.0,
-    format_: Annotated[Format, typer.Option("--format", help="For people or for programs.")] = Format.TEXT,
+    format_: AsFormat = Format.TEXT,
     config: Config = None,
     debug: Debug = False,
 ) -> None:
@@ -59,15 +46,14 @@ def forget(
 
     Example: trueup forget --session default/chat-17 --url http://127.0.0.1:6066
     """
-    chosen = settings(config)
-    base = (url or f"http://127.0.0.1:{chosen.worker_port}").rstrip("/")
-    headers = _headers(token_file)
-    order = _ask("POST", f"{base}/api/forget", headers, _what(session, subject, tenant))["order"]
-    report = _wait(f"{base}/api/forget/{order}", headers, time.monotonic() + wait)
+    orders = f"{base_of(url, settings(config).worker_port)}/api/forget"
+    asker = Asker(token_file, "give --token-file with a token of the scope forget", NotForgotten)
+    progress = f"{orders}/{_ask(asker, 'POST', orders, _what(session, subject, tenant))['order']}"
+    report = _wait(asker, progress, time.monotonic() + wait)
     if format_ is Format.JSON:
-        print(msgspec.json.format(msgspec.json.encode(report)).decode())
+        print_json(report)
     else:
-        print(_as_text(report, session or "", f"{base}/api/forget/{order}"), end="")
+        print(_as_text(report, session or "", progress), end="")
 
 
 def _what(session: str | None, subject: str | None, tenant: str | None) -> dict[str, str]:
@@ -88,7 +74,7 @@ def _what(session: str | None, subject: str | None, tenant: str | None) -> dict[
     return {"tenant": of_tenant, "conversation": conversation}
 
 
-def _wait(url: str, headers: dict[str, str], deadline: float) -> dict[str, Any]:
+def _wait(asker: Asker, url: str, deadline: float) -> dict[str, Any]:
     """The last report, which says whether it is done.
 
     Raises:
@@ -97,7 +83,7 @@ def _wait(url: str, headers: dict[str, str], deadline: float) -> dict[str, Any]:
     report: dict[str, Any] = {"done": False, "conversations": 0, "found": {}}
     while not report["done"]:
         try:
-            report = _ask("GET", url, headers)
+            report = _ask(asker, "GET", url)
         except NotForgotten as error:  # it is ordered all the same
             if time.monotonic() > deadline:
                 raise NotForgotten(f"ordered, and under way, but it cannot be told how far: {error}") from error
@@ -125,27 +111,8 @@ def _plural(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def _ask(method: str, url: str, headers: dict[str, str], body: dict[str, str] | None = None) -> dict[str, Any]:
-    try:
-        answer = requests.request(method, url, headers=headers, json=body, timeout=PATIENCE_SECONDS)
-        told: dict[str, Any] = answer.json()
-    except requests.JSONDecodeError as error:
-        raise NotForgotten(f"{url} answers with {answer.status_code} and no JSON: is it a trueup worker?") from error
-    except requests.RequestException as error:
-        why = type(error).__name__
-        raise NotForgotten(f"{url} does not answer ({why}): name a running worker with --url") from error
-    if answer.status_code == requests.codes.not_found:
+def _ask(asker: Asker, method: str, url: str, body: dict[str, str] | None = None) -> dict[str, Any]:
+    told = asker.ask(method, url, body=body)
+    if told is None:
         raise NotForgotten(f"{url}: nothing can be erased here; name a worker with stages and a store with --url")
-    if not answer.ok:
-        hint = "; give --token-file with a token of the scope forget" if answer.status_code in (401, 403) else ""
-        raise NotForgotten(f"{url} answers with {answer.status_code}: {told.get('error', 'no reason given')}{hint}")
     return told
-
-
-def _headers(token_file: Path | None) -> dict[str, str]:
-    if token_file is None:
-        return {}
-    try:
-        return {"Authorization": f"Bearer {token_file.read_text('utf-8').strip()}"}
-    except (OSError, UnicodeDecodeError) as error:
-        raise NotForgotten(f"{token_file}: cannot be read: {error}") from error
