@@ -27,6 +27,8 @@ WHY = {
 }
 LEFT_OUT = web.RequestKey("left_out", int)
 """How many items of a request were not taken; its handler says it."""
+MALFORMED = web.RequestKey("malformed", int)
+"""How many were taken though their ids are none: their sender was told, and ingest buries and counts them."""
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -57,6 +59,7 @@ class Counts:
                 else:
                     self._count(Result.DROPPED, WHY.get(status, "failed"))
                 self._count(Result.NOTED, "item_refused", request.get(LEFT_OUT, 0))
+                self._count(Result.NOTED, "item_bad_id", request.get(MALFORMED, 0))
 
         return handle
 

@@ -34,8 +34,8 @@ def is_nested(message: Mapping[str, Any], levels: Sequence[str]) -> bool:
     return isinstance(inner, list) and all(isinstance(item, dict) and is_nested(item, levels[1:]) for item in inner)
 
 
-def cut_protobuf(message: Message, levels: Sequence[str], limit: int) -> tuple[list[bytes], int]:
-    """The parts, encoded, and how many items were left out."""
+def cut_protobuf(message: Message, levels: Sequence[str], limit: int) -> tuple[list[bytes], list[Any]]:
+    """The parts, encoded, and the items that were left out."""
 
     def halves(request: Message, path: Sequence[str]) -> tuple[Message, Message]:
         pair = []
@@ -54,8 +54,8 @@ def cut_protobuf(message: Message, levels: Sequence[str], limit: int) -> tuple[l
     return _cut(message, levels, limit, lambda m: m.SerializeToString(), getattr, halves)
 
 
-def cut_json(message: dict[str, Any], levels: Sequence[str], limit: int) -> tuple[list[bytes], int]:
-    """The parts, encoded, and how many items were left out."""
+def cut_json(message: dict[str, Any], levels: Sequence[str], limit: int) -> tuple[list[bytes], list[Any]]:
+    """The parts, encoded, and the items that were left out."""
 
     def halves(request: dict[str, Any], path: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         name, *deeper = path
@@ -76,10 +76,10 @@ def _cut(
     encode: Callable[[Request], bytes],
     items_of: Callable[[Any, str], Sequence[Any]],
     halves: Callable[[Request, Sequence[str]], tuple[Request, Request]],
-) -> tuple[list[bytes], int]:
+) -> tuple[list[bytes], list[Any]]:
     """Halve at the outermost list that has more than one element, until each part is small enough."""
     parts: list[bytes] = []
-    left_out = 0
+    left_out: list[Any] = []
     waiting = [request]
     while waiting:
         part = waiting.pop()
@@ -98,5 +98,5 @@ def _cut(
                 break
             inner = items[0]
         else:
-            left_out += 1
+            left_out.append(inner)
     return parts, left_out

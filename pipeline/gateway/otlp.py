@@ -1,6 +1,6 @@
 """OTLP over HTTP: `/v1/traces` and `/v1/logs`, protobuf and JSON, as the OTLP specification says.
 
-The rule this file keeps: the answer is 200 only once Kafka has all that was taken, and says what was not.
+The rule this file keeps: the answer is 200 only once Kafka has all that was taken, and says what will not be used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
 from pipeline.errors import BrokerUnreachable
 from pipeline.gateway.broker import DELIVERY_SECONDS, Produce, RecordTooLarge
-from pipeline.gateway.counting import LEFT_OUT
+from pipeline.gateway.counting import LEFT_OUT, MALFORMED
 from pipeline.gateway.limits import Limits, Room
 from pipeline.gateway.request import Authorize, Refused, body_of
 from pipeline.gateway.signals import Signal
@@ -45,7 +45,7 @@ class OtlpRoute:
                 body = await body_of(request, self._limits, held)
                 taken = (take_json if as_json else take_protobuf)(body, self._signal, self._limits, token.tenant)
                 await self._deliver(taken.parts)
-            request[LEFT_OUT] = taken.refused.total()
+            request[LEFT_OUT], request[MALFORMED] = taken.refused.total(), taken.malformed.total()
         except Refused as refused:
             return _error(refused, as_json)
         return self._accepted(taken, as_json)
@@ -61,13 +61,13 @@ class OtlpRoute:
             raise Refused(413, "Kafka does not take so large a record; send smaller batches") from error
 
     def _accepted(self, taken: Taken, as_json: bool) -> web.Response:
-        refused = taken.refused.total()
+        rejected = taken.rejected
         if as_json:
-            partial = {self._signal.rejected[1]: str(refused), "errorMessage": taken.complaint}
-            return web.Response(body=orjson.dumps({"partialSuccess": partial} if refused else {}), content_type=JSON)
+            partial = {self._signal.rejected[1]: str(rejected), "errorMessage": taken.complaint}
+            return web.Response(body=orjson.dumps({"partialSuccess": partial} if rejected else {}), content_type=JSON)
         answer = self._signal.response()
-        if refused:
-            setattr(answer.partial_success, self._signal.rejected[0], refused)  # type: ignore[attr-defined]
+        if rejected:
+            setattr(answer.partial_success, self._signal.rejected[0], rejected)  # type: ignore[attr-defined]
             answer.partial_success.error_message = taken.complaint  # type: ignore[attr-defined]
         return web.Response(body=answer.SerializeToString(), content_type=PROTOBUF)
 

@@ -23,6 +23,7 @@ class Signal:
 
     Args:
         rejected: how many items were not taken, as the answer calls it: protobuf, JSON.
+        may_lack_ids: an item is well without a trace and a span id.
     """
 
     topic: Topic
@@ -31,6 +32,7 @@ class Signal:
     response: type[Message]
     rejected: tuple[str, str]
     levels: Levels
+    may_lack_ids: bool
 
 
 TRACES = Signal(
@@ -40,6 +42,7 @@ TRACES = Signal(
     ExportTraceServiceResponse,
     ("rejected_spans", "rejectedSpans"),
     Levels(("resource_spans", "scope_spans", "spans"), ("resourceSpans", "scopeSpans", "spans")),
+    may_lack_ids=False,
 )
 LOGS = Signal(
     Topic.OTLP_LOGS,
@@ -48,4 +51,5 @@ LOGS = Signal(
     ExportLogsServiceResponse,
     ("rejected_log_records", "rejectedLogRecords"),
     Levels(("resource_logs", "scope_logs", "log_records"), ("resourceLogs", "scopeLogs", "logRecords")),
+    may_lack_ids=True,
 )

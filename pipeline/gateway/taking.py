@@ -1,4 +1,4 @@
-"""A body that is an OTLP request, as records for Kafka: what no reader could use left out, the tenant written in.
+"""A body that is an OTLP request, as records for Kafka: what no reader could take left out, the tenant written in.
 
 The rule this file keeps: the bytes that came in are the bytes that go on, unless something must be changed; and what
 cannot be taken costs itself alone, with a reason, wherever the frame around it is sound.
@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 from pipeline.gateway import cutting
 from pipeline.gateway.broker import MAX_RECORD_BYTES
 from pipeline.gateway.limits import Limits, depth_of, has_many_values, is_deep
+from pipeline.gateway.malformed import Malformed, in_words, malformed_json, malformed_protobuf
 from pipeline.gateway.request import Refused
 from pipeline.gateway.signals import Signal
 from pipeline.gateway.tolerant import framing, tolerant
@@ -34,14 +35,22 @@ class Taken:
     """Args:
     parts: each goes to Kafka as one record.
     refused: why items were left out -> how many.
+    malformed: items in `parts` whose ids are none, so that ingest will dead-letter them.
     """
 
     parts: list[bytes] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
+    malformed: Malformed = field(default_factory=Counter)
+
+    @property
+    def rejected(self) -> int:
+        """How many items will not be used, as far as it can be known now."""
+        return self.refused.total() + self.malformed.total()
 
     @property
     def complaint(self) -> str:
-        return "; ".join(f"{n} item{'s' * (n > 1)}: {why}" for why, n in self.refused.items())
+        left_out = (f"{n} item{'s' * (n > 1)}: {why}" for why, n in self.refused.items())
+        return "; ".join((*left_out, *in_words(self.malformed)))
 
 
 def take_protobuf(body: bytes, signal: Signal, limits: Limits, tenant: str | None) -> Taken:
@@ -58,8 +67,9 @@ def take_protobuf(body: bytes, signal: Signal, limits: Limits, tenant: str | Non
     resources, scopes, items = signal.levels.protobuf
     if body and not getattr(message, resources):
         raise _no_request(signal)
-    total = sum(1 + len(getattr(s, items)) for r in getattr(message, resources) for s in getattr(r, scopes))
-    _check(max(total, len(getattr(message, resources))), limits)
+    lists = [getattr(scope, items) for resource in getattr(message, resources) for scope in getattr(resource, scopes)]
+    _check(max(sum(map(len, lists)) + len(lists), len(getattr(message, resources))), limits)
+    taken.malformed = malformed_protobuf(lists, signal.may_lack_ids)
     if tenant is not None:
         for one in getattr(message, resources):
             held = one.resource.attributes
@@ -71,7 +81,9 @@ def take_protobuf(body: bytes, signal: Signal, limits: Limits, tenant: str | Non
     if len(body) <= MAX_RECORD_BYTES:
         taken.parts = [body] if body else []
     else:
-        taken.parts, taken.refused[TOO_LARGE] = cutting.cut_protobuf(message, signal.levels.protobuf, MAX_RECORD_BYTES)
+        taken.parts, left_out = cutting.cut_protobuf(message, signal.levels.protobuf, MAX_RECORD_BYTES)
+        taken.refused[TOO_LARGE] = len(left_out)
+        taken.malformed -= malformed_protobuf([left_out], signal.may_lack_ids)
     taken.refused = +taken.refused
     return taken
 
@@ -136,6 +148,7 @@ def take_json(body: bytes, signal: Signal, limits: Limits, tenant: str | None) -
     taken = Taken(refused=_refuse_items(lists, is_deep(body, limits.depth), limits.depth))
     if taken.refused and not any(lists):
         raise Refused(400, taken.complaint)
+    taken.malformed = malformed_json(lists, signal.may_lack_ids)
     if tenant is not None:
         # Nothing beside the list: readers know it by other names, too.
         message = {first: [_of_tenant(one, tenant) for one in message.get(first) or ()]}
@@ -145,7 +158,8 @@ def take_json(body: bytes, signal: Signal, limits: Limits, tenant: str | None) -
         taken.parts = [body] if message.get(first) else []
     else:
         taken.parts, left_out = cutting.cut_json(message, signal.levels.json, MAX_RECORD_BYTES)
-        taken.refused += Counter({TOO_LARGE: left_out})
+        taken.refused += Counter({TOO_LARGE: len(left_out)})
+        taken.malformed -= malformed_json([left_out], signal.may_lack_ids)
     return taken
 
 

@@ -95,6 +95,12 @@ def test_what_became_of_requests_is_counted(broker: FakeBroker) -> None:
     counts = dict(re.findall(r'trueup_records_total{reason="(\w+)",result="\w+",stage="gateway"} (\d+)', page))
     by_result = re.findall(r'trueup_records_total{reason="request",result="(\w+)",stage="gateway"} (\d+)', page)
 
-    assert counts | {"request": ""} == {"request": "", "unreadable": "2", "kafka_away": "1", "item_refused": "2"}
+    assert counts | {"request": ""} == {
+        "request": "",
+        "unreadable": "2",
+        "kafka_away": "1",
+        "item_refused": "2",
+        "item_bad_id": "1",
+    }
     assert dict(by_result) == {"received": "6", "used": "3"}
     assert "trueup_build_info" in page

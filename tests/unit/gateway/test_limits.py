@@ -161,16 +161,19 @@ def test_a_slow_sender_is_not_waited_for(broker: FakeBroker) -> None:
 # --- one bad item among good ones
 
 
+IDS = {"trace_id": b"t" * 16, "span_id": b"s" * 8}
+
+
 def named(*names: str) -> ExportTraceServiceRequest:
     request = ExportTraceServiceRequest()
     scope = request.resource_spans.add().scope_spans.add()
     for name in names:
-        scope.spans.add(name=name)
+        scope.spans.add(name=name, **IDS)
     return request
 
 
 def deep(request: ExportTraceServiceRequest, name: str, depth: int) -> None:
-    value = request.resource_spans[0].scope_spans[0].spans.add(name=name).attributes.add(key="k").value
+    value = request.resource_spans[0].scope_spans[0].spans.add(name=name, **IDS).attributes.add(key="k").value
     for _ in range(depth):
         value = value.array_value.values.add()
     value.string_value = "x"
@@ -181,7 +184,7 @@ def test_a_broken_or_deep_span_is_left_out_alone(gateway: Gateway, broker: FakeB
     deep(request, "as deep as may be", 47)
     deep(request, "too deep in its request, and not by itself", 48)
     deep(request, "much too deep", 60)
-    request.resource_spans[0].scope_spans[0].spans.add(name="last")
+    request.resource_spans[0].scope_spans[0].spans.add(name="last", **IDS)
     # field 5, the name, is said to be a number that never ends
     body = request.SerializeToString().replace(b"\x2a\x06BROKEN", b"\x28" + b"\xff" * 7)
 
@@ -196,7 +199,8 @@ def test_a_broken_or_deep_span_is_left_out_alone(gateway: Gateway, broker: FakeB
 
 
 def test_a_bad_span_in_json_is_left_out_alone(gateway: Gateway, broker: FakeBroker) -> None:
-    spans = [{"name": "first"}, "x", None, {"name": "deep", "attributes": nested(120)}, {"name": "last"}]
+    ids = {name: raw.hex() for name, raw in zip(("traceId", "spanId"), IDS.values(), strict=True)}
+    spans = [ids, "x", None, {"name": "deep", "attributes": nested(120)} | ids, ids | {"name": "last"}]
     body = json.dumps({"resourceSpans": [{"resource": {"x": 1}, "scopeSpans": [{"spans": spans}]}]}).encode()
 
     status, answer, _ = gateway.post("/v1/traces", body, content_type=JSON)
