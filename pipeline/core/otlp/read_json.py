@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -48,27 +49,9 @@ def parse(value: bytes) -> Any:
 
 def read_json(value: bytes) -> Reading:
     """Raises: NotOtlp, if it is no export request of spans; ValueError or RecursionError, if it is no JSON at all."""
-    document = parse(value)
-    if isinstance(document, dict):
-        root = first_of(document, ROOTS)
-        if root is None:
-            if not document:
-                return Reading()
-            named = ", ".join(key_in_words(key) for key in list(document)[:MAX_NAMED])
-            raise NotOtlp(f"a JSON object without resourceSpans; it has {named}")
-        document = root
-    if not isinstance(document, list):
-        raise NotOtlp("JSON, but no list of resource spans")
     reading = Reading()
-    for part in document:
-        if not isinstance(part, dict):
-            raise NotOtlp("JSON, but its resource spans are no objects")
-        require_scopes(part, SCOPES)
-        resource = wire.Resource()
-        given = part.get("resource")
-        held = items_in(given.get("attributes")) if isinstance(given, dict) else []
-        flags = read_attributes(held, resource.attributes, "resource attribute", "", reading)
-        encoded = resource.SerializeToString(deterministic=True)
+    for part in parts(parse(value), ROOTS, SCOPES, "resource spans"):
+        encoded, flags = read_resource(part, reading)
         for scope in items_in(first_of(part, SCOPES)):
             name = scope_name(scope)
             for span in items_in(scope.get("spans") if isinstance(scope, dict) else None):
@@ -80,7 +63,34 @@ def read_json(value: bytes) -> Reading:
     return reading
 
 
-def require_scopes(part: dict[str, Any], names: tuple[str, ...]) -> None:
+def parts(document: Any, roots: tuple[str, ...], scopes: tuple[str, ...], what: str) -> Iterator[dict[str, Any]]:
+    """What an export request holds, each of one resource. Raises: NotOtlp, at the first that is not `what`."""
+    if isinstance(document, dict):
+        root = first_of(document, roots)
+        if root is None:
+            if not document:
+                return
+            named = ", ".join(key_in_words(key) for key in list(document)[:MAX_NAMED])
+            raise NotOtlp(f"a JSON object without {roots[0]}; it has {named}")
+        document = root
+    if not isinstance(document, list):
+        raise NotOtlp(f"JSON, but no list of {what}")
+    for part in document:
+        if not isinstance(part, dict):
+            raise NotOtlp(f"JSON, but its {what} are no objects")
+        _require_scopes(part, scopes)
+        yield part
+
+
+def read_resource(part: dict[str, Any], reading: Reading) -> tuple[bytes, int]:
+    """The resource of a part in its wire form, and the flags of its attributes."""
+    resource, given = wire.Resource(), part.get("resource")
+    held = items_in(given.get("attributes")) if isinstance(given, dict) else []
+    flags = read_attributes(held, resource.attributes, "resource attribute", "", reading)
+    return bytes(resource.SerializeToString(deterministic=True)), flags
+
+
+def _require_scopes(part: dict[str, Any], names: tuple[str, ...]) -> None:
     """A bare array names no signal: what it holds must."""
     others = [key for key in part if key not in BESIDE_SCOPES]
     if others and part.keys().isdisjoint(names):

@@ -10,21 +10,21 @@ from typing import Any
 
 from pipeline.core.otlp import wire
 from pipeline.core.otlp.read_json import (
-    MAX_NAMED,
     any_value,
     first_of,
     items_in,
     parse,
+    parts,
     read_attributes,
     read_id,
     read_time,
-    require_scopes,
     scope_name,
 )
+from pipeline.core.otlp.read_json import read_resource as resource_of_json
 from pipeline.core.otlp.read_protobuf import cause_of, read_resource
 from pipeline.core.otlp.read_protobuf import read_attributes as read_pairs
 from pipeline.core.otlp.read_protobuf import scope_name as name_of_scope
-from pipeline.core.otlp.reading import Batch, NotOtlp, Reading, Trouble, key_in_words
+from pipeline.core.otlp.reading import Batch, NotOtlp, Reading, Trouble
 from pipeline.core.otlp.span_ids import SPAN_BYTES, TRACE_BYTES
 from pipeline.core.otlp.values import read_text, write_value
 from pipeline.core.otlp.wire import DecodeError
@@ -107,22 +107,8 @@ def _decoded(raw: bytes, reading: Reading) -> Any:
 
 
 def _read_json(value: bytes, prefix: str) -> Reading:
-    document = parse(value)
-    if isinstance(document, dict):
-        root = first_of(document, ROOTS)
-        if root is None:
-            if not document:
-                return Reading()
-            named = ", ".join(key_in_words(key) for key in list(document)[:MAX_NAMED])
-            raise NotOtlp(f"a JSON object without resourceLogs; it has {named}")
-        document = root
-    if not isinstance(document, list):
-        raise NotOtlp("JSON, but no list of resource logs")
     reading = Reading()
-    for part in document:
-        if not isinstance(part, dict):
-            raise NotOtlp("JSON, but its resource logs are no objects")
-        require_scopes(part, SCOPES)
+    for part in parts(parse(value), ROOTS, SCOPES, "resource logs"):
         resource: bytes | None = None
         for scope in items_in(first_of(part, SCOPES)):
             logs = []
@@ -134,16 +120,9 @@ def _read_json(value: bytes, prefix: str) -> Reading:
                 else:
                     reading.others += 1
             if logs:
-                resource = _resource(part, reading) if resource is None else resource
+                resource = resource_of_json(part, reading)[0] if resource is None else resource
                 reading.batches.append(Batch(resource, logs, scope=scope_name(scope)))
     return reading
-
-
-def _resource(part: dict[str, Any], reading: Reading) -> bytes:
-    resource, given = wire.Resource(), part.get("resource")
-    held = items_in(given.get("attributes")) if isinstance(given, dict) else []
-    read_attributes(held, resource.attributes, "resource attribute", "", reading)
-    return bytes(resource.SerializeToString(deterministic=True))
 
 
 def _name(record: dict[str, Any]) -> str:
