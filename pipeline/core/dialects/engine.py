@@ -63,7 +63,7 @@ class Reader:
         own = read_aliases(aliases or {})
         known = (*dialects, *own.kinds, BY_NAME)
         *planners, by_name = [Planner(with_aliases(one, own.fields), self._text) for one in known]
-        self._shapes = Shapes(planners, (*own.conversation, *conversation_keys), own.ours)
+        self._shapes = Shapes(planners, by_name, (*own.conversation, *conversation_keys), own.ours)
         self._handoff = re.compile(by_name.dialect.handoff_tools, re.IGNORECASE | re.DOTALL)
         self._not_targets = by_name.dialect.not_targets
         self._step = fitted(by_name.step, frozenset())

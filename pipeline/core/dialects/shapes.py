@@ -71,17 +71,25 @@ class Shape(NamedTuple):
 
 
 class Shapes(dict[tuple[str, ...], Shape]):
-    """Shapes by a span's keys as they are listed, made when first asked for."""
+    """Shapes by a span's keys as they are listed, made when first asked for.
+
+    Args:
+        planners: of dialects that decide by a key; `by_name`: of those that decide by a span's name.
+    """
 
     def __init__(
-        self, planners: Sequence[Planner], conversation_keys: tuple[str, ...], ours: Mapping[str, str] | None = None
+        self,
+        planners: Sequence[Planner],
+        by_name: Planner,
+        conversation_keys: tuple[str, ...],
+        ours: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self._ours = ours or {}
         self._planners = planners
         self._ids = conversation_keys
         self._subjects = tuple(dict.fromkeys(key for one in planners for key in one.dialect.subject))
-        self._read = frozenset(conversation_keys).union(self._subjects, *(one.keys for one in planners))
+        self._read = frozenset(conversation_keys).union(self._subjects, *(one.keys for one in (*planners, by_name)))
         self._idle: set[str] = set()
         self._shapes: dict[frozenset[str], Shape] = {}
 

@@ -116,6 +116,8 @@ def test_only_known_instrumentations_say_by_names_what_spans_are(scope: str, nam
         ({"ai.operationId": "ai.generateText", "ai.telemetry.functionId": "orders"}, "ai.generateText", "ai", "orders"),
         ({"gen_ai.operation.name": "chain", "langsmith.metadata.lc_agent_name": "o"}, "model", "langsmith", "o"),
         ({"gen_ai.operation.name": "invoke_agent"}, "invoke_agent gpt", "gen_ai", ""),
+        ({"agent_name": "triage"}, "agent run", "pydantic-ai", "triage"),
+        ({"agent_name": "triage"}, "agent run", "app", ""),
     ],
 )
 def test_an_agent_is_named_as_its_dialect_names_agents(attributes: dict[str, Any], name: str, scope: str, agent: str):
