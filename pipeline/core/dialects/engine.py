@@ -139,7 +139,7 @@ class Reader:
         elif steered:
             control = steering_of(table, attributes, wired.events)
         if failures and control is _NONE and not failed:
-            failed, control = marked_failure(table, failures, attributes)
+            failed, control = marked_failure(table, failures, attributes, wired.events)
 
         said: Said | None = None
         group = ""

@@ -62,12 +62,14 @@ def steering_of(table: Dialect, attributes: Attributes, events: Any) -> Control:
 
 
 def marked_failure(
-    table: Dialect, marks: tuple[tuple[str, bytes], ...], attributes: Attributes
+    table: Dialect, marks: tuple[tuple[str, bytes], ...], attributes: Attributes, events: Any
 ) -> tuple[bool, Control]:
-    """Whether attributes say that a span failed whose status does not."""
+    """Whether attributes say that a span failed whose status does not, unless it steers."""
     if not any(attributes[key] == value for key, value in marks):
         return False, _NONE
-    control = _control(table, "", _text_of(attributes, table.error_message))
+    control = _control(table, _text_of(attributes, table.error_type), _text_of(attributes, table.error_message))
+    if control is _NONE:
+        control = _control_in(table, events)
     return control is _NONE, control
 
 

@@ -51,7 +51,7 @@ LANGFUSE = spoken_with(
         "named": {Kind.AGENT: r"(.*)", Kind.TOOL: r"(.*)"},
         "groups": (),
         "nodes": "",
-        "failed_marks": (("langfuse.observation.level", "ERROR"),),
+        "failed_marks": (("langfuse.observation.level", "ERROR"), *OTEL_GENAI.failed_marks),
         "error_message": ("langfuse.observation.status_message",),
         "control_in_events": True,
     },

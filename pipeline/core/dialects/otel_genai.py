@@ -104,7 +104,7 @@ OTEL_GENAI = Dialect(
     handoff_tools=HANDOFF_TOOLS,
     not_targets=NOT_TARGETS,
     finish_spellings=FINISH_SPELLINGS,
-    failed_tool_marks=(("gen_ai.tool.status", "error"), ("gen_ai.task.status", "failure")),  # Strands, Traceloop
+    failed_marks=(("gen_ai.tool.status", "error"), ("gen_ai.task.status", "failure")),  # Strands, Traceloop
     control_types=CONTROL_TYPES,
     control_messages=CONTROL_MESSAGES,
 )

@@ -62,7 +62,7 @@ class Planner:
         self._kinds = {value.lower(): kind for value, kind in dialect.kinds.items()}
         self._asks = {kind: self._asks_of(kind) for kind in Kind}
         self.step = self.of_kind(Kind.STEP, "step")
-        marks = (dialect.tools, dialect.groups, dialect.failed_marks, dialect.failed_tool_marks)
+        marks = (dialect.tools, dialect.groups, dialect.failed_marks)
         self.keys = frozenset(
             {dialect.kind, dialect.nodes, *dialect.error_type, *dialect.error_message}
             | {*dialect.arguments, *dialect.result}
@@ -100,7 +100,7 @@ class Planner:
             instead=tuple(instead),
             named=re.compile(named, re.DOTALL) if named else None,
             group=group,
-            failed=_marks(table.failed_marks + (table.failed_tool_marks if kind is Kind.TOOL else ())),
+            failed=_marks(table.failed_marks),
         )
 
     def _asks_of(self, kind: Kind) -> list[tuple[str, int, Meaning, bool]]:

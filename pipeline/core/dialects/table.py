@@ -60,7 +60,7 @@ class Dialect:
         not_targets: what such a name says where the target stands in the arguments, which are content.
         finish_spellings: other spellings of a finish reason, lower case, what stands before the last dot cut off.
         tripped_values: what `tripped` says, lower case, when a guardrail stopped something.
-        failed_marks: marks of spans that failed, whatever their status says; `failed_tool_marks`: of tool spans.
+        failed_marks: marks of spans that failed, whatever their status says.
         error_message: where error messages stand beside the status.
         control_types: last name of an error's or exception's type -> what it steers.
         control_messages: how an error message begins -> what it steers.
@@ -105,7 +105,6 @@ class Dialect:
     not_targets: frozenset[str] = frozenset()
     finish_spellings: Mapping[str, str] = field(default_factory=dict)
     failed_marks: Marks = ()
-    failed_tool_marks: Marks = ()
     error_type: tuple[str, ...] = ()
     error_message: tuple[str, ...] = ()
     control_types: Mapping[str, Control] = field(default_factory=dict)
