@@ -121,7 +121,7 @@ class Contract(_Part):
         ids = [criterion.id for criterion in value]
         doubled = sorted({one for one in ids if ids.count(one) > 1})
         if doubled:
-            raise ValueError(f"criterion ids must differ: {', '.join(doubled)}")
+            raise ValueError(f"criterion ids must differ: {', '.join(doubled)}; give each an id of its own")
         return value
 
 

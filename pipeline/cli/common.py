@@ -76,8 +76,8 @@ def settings(config: Path | None, **given: Any) -> Settings:
     return load_settings(os.environ, config, given)
 
 
-def contract_files(folder: Path | None) -> list[tuple[str, str]]:
-    """Name and text of every contract: of `folder`, else of ./contracts, else of those that come with trueup.
+def contract_paths(folder: Path | None) -> list[Path]:
+    """Every contract: of `folder`, else of ./contracts, else of those that come with trueup; a file stands for itself.
 
     Raises:
         NoContracts: the folder has none.
@@ -85,13 +85,32 @@ def contract_files(folder: Path | None) -> list[tuple[str, str]]:
     if folder is None:
         here, packaged, checkout = Path("contracts"), HERE.parents[1] / "contracts", HERE.parents[2] / "contracts"
         folder = next((one for one in (here, packaged, checkout) if any(one.glob("*.yaml"))), here)
-    files = sorted(folder.glob("*.yaml"))
+    files = [folder] if folder.is_file() else sorted(folder.glob("*.yaml"))
     if not files:
         raise NoContracts(f"{folder}: has no contract (*.yaml); name their folder with --contracts or TRUEUP_CONTRACTS")
+    return files
+
+
+def contract_files(folder: Path | None) -> list[tuple[str, str]]:
+    """Name and text of every contract.
+
+    Raises:
+        NoContracts: there is none, or one that cannot be read.
+    """
+    return [(str(file), contract_text(file)) for file in contract_paths(folder)]
+
+
+def contract_text(file: Path) -> str:
+    """
+    Raises:
+        NoContracts: it cannot be read.
+    """
     try:
-        return [(str(file), file.read_text("utf-8")) for file in files]
-    except (OSError, UnicodeDecodeError) as error:
-        raise NoContracts(f"{folder}: cannot be read: {error}") from error
+        return file.read_text("utf-8")
+    except OSError as error:
+        raise NoContracts(f"{file}: cannot be read: {error.strerror}; let trueup read it, or move it away") from error
+    except UnicodeDecodeError as error:
+        raise NoContracts(f"{file}: is no text in UTF-8; save it as such") from error
 
 
 def book(chosen: Settings) -> ContractBook:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import Config, Debug, contract_files, settings
-from pipeline.core.contracts.parse import ContractError, load
+from pipeline.cli.common import Config, Debug, NoContracts, contract_paths, contract_text, settings
+from pipeline.core.contracts.parse import read_all
 
 app = typer.Typer(help="The success criteria of task families.", no_args_is_help=True)
 
@@ -20,7 +20,9 @@ def contracts() -> None:
 
 @app.command()
 def check(
-    folder: Annotated[Path | None, typer.Argument(help="Folder of contracts; ./contracts if there is one.")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder of contracts, or one of them; ./contracts if there is one.")
+    ] = None,
     config: Config = None,
     debug: Debug = False,
 ) -> None:
@@ -29,11 +31,16 @@ def check(
     Example: trueup contracts check ./contracts
     """
     chosen = settings(config, contracts=folder)
-    files = contract_files(chosen.contracts)
-    try:
-        book = load(files, chosen.rules)
-    except ContractError as error:
-        for problem in error.problems:
-            print(problem)
-        raise typer.Exit(2) from error
-    print(f"{len(files)} contracts are well written: {', '.join(sorted(one.name for one in book))}")
+    files: list[tuple[str, str]] = []
+    wrong: list[str] = []
+    for path in contract_paths(chosen.contracts):
+        try:
+            files.append((str(path), contract_text(path)))
+        except NoContracts as error:
+            wrong.append(str(error))
+    found, problems = read_all(files, chosen.rules)
+    if wrong := [*wrong, *map(str, problems)]:
+        print("\n".join(wrong))
+        raise typer.Exit(2)
+    are = "contract is" if len(found) == 1 else "contracts are"
+    print(f"{len(found)} {are} well written: {', '.join(sorted(one.contract.name for one in found))}")

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pipeline.core.contracts.book import ContractBook
-from pipeline.core.contracts.parse import ContractError, Problem, read_all
+from pipeline.core.contracts.parse import ContractError, read_all
+from pipeline.core.contracts.problems import Problem
 from pipeline.core.contracts.registry import Registry
 from pipeline.core.timeline import TimeRules, to_text
 from pipeline.errors import TrueupError

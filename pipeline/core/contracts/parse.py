@@ -9,50 +9,37 @@ from hashlib import sha256
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
 from pipeline.core.contracts.book import CompiledContract, ContractBook, compile_contract
 from pipeline.core.contracts.checks import complaints
-from pipeline.core.timeline import TimeRules
+from pipeline.core.contracts.mending import Error, is_stand_in, mended
+from pipeline.core.contracts.problems import Heading, Problem, clashes
+from pipeline.core.timeline import TimeRules, from_datetime
 from schemas.contract import Contract
 
 MAX_BYTES, MAX_NODES = 262_144, 20_000
 """Of a file; of what it says once its aliases are written out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong with a contract, where, and what to do."""
-
-    file: str
-    line: int
-    field: str
-    text: str
-    remedy: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.field}: {self.text}{f'; {self.remedy}' if self.remedy else ''}"
-
-
 class ContractError(ValueError):
-    """Contracts that cannot be used; `problems` says why."""
+    """Contracts that cannot be used; `problems` says why, `heading` of which version a single one would be."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], heading: Heading | None = None) -> None:
         super().__init__("; ".join(map(str, problems)))
-        self.problems = list(problems)
+        self.problems, self.heading = list(problems), heading
 
 
 @dataclass(frozen=True, slots=True)
 class ContractFile:
-    """A contract as it stands in a file: `lines` says where each field does."""
+    """A contract as it stands in a file."""
 
-    file: str
     text: str
-    lines: Mapping[str, int]
     contract: CompiledContract
+    heading: Heading
 
-    def problem(self, field: str, text: str, remedy: str) -> Problem:
-        return Problem(self.file, self.lines.get(field, 1), field, text, remedy)
+    @property
+    def file(self) -> str:
+        return self.heading.file
 
 
 def load(files: Iterable[tuple[str, str]], rules: TimeRules) -> ContractBook:
@@ -68,38 +55,33 @@ def load(files: Iterable[tuple[str, str]], rules: TimeRules) -> ContractBook:
 
 
 def read_all(files: Iterable[tuple[str, str]], rules: TimeRules) -> tuple[list[ContractFile], list[Problem]]:
-    """The files that can be used, each by itself and beside the others, and what is wrong with the rest."""
+    """The files that can be used, each by itself and beside the others, and what is wrong with the rest.
+
+    A file that cannot be used takes nothing from one that can: where both claim a version, the first is the one that
+    clashes.
+    """
     found: list[ContractFile] = []
-    problems: list[Problem] = []
+    wrong: dict[str, list[Problem]] = {}
+    unusable: list[Heading] = []
     for name, text in files:
+        wrong[name] = []
         try:
             one = read(name, text, rules)
         except ContractError as error:
-            problems += error.problems
+            wrong[name] = error.problems
+            unusable += [error.heading] if error.heading else []
             continue
-        clash = next((said for other in found if (said := clashes(one, other.contract, other.file))), None)
+        clash = next((said for other in found if (said := clashes(one.heading, other.heading, other.file))), None)
         if clash is None:
             found.append(one)
         else:
-            problems.append(clash)
-    return found, problems
-
-
-def clashes(one: ContractFile, other: CompiledContract, where: str) -> Problem | None:
-    """Why a file cannot stand beside another contract: a version of a family has one content and one moment."""
-    if one.contract.family != other.family:
-        return None
-    if one.contract.version == other.version:
-        if one.contract.digest == other.digest:
-            text = f"{other.name} is in {where} already, with the same content"
-            return one.problem("version", text, "remove one of the two files")
-        text = f"{other.name} has another content in {where}"
-        return one.problem("version", text, "a version never changes: give this one a number of its own")
-    if one.contract.effective_from == other.effective_from:
-        field = "effective_from" if "effective_from" in one.lines else "version"
-        text = f"takes effect at the same moment as {other.name} in {where}"
-        return one.problem(field, text, "give it an effective_from of its own")
-    return None
+            wrong[name].append(clash)
+    beside = [one.heading for one in found]
+    for heading in unusable:
+        clash = next((said for other in beside if (said := clashes(heading, other, other.file))), None)
+        wrong[heading.file] += [clash] if clash else []
+        beside.append(heading)
+    return found, [problem for problems in wrong.values() for problem in sorted(problems, key=lambda one: one.line)]
 
 
 def read(name: str, text: str, rules: TimeRules) -> ContractFile:
@@ -108,16 +90,30 @@ def read(name: str, text: str, rules: TimeRules) -> ContractFile:
     Raises:
         ContractError: with every problem of the file.
     """
-    node, data = _yaml(name, text)
-    try:
-        contract = Contract.model_validate(data)
-    except ValidationError as error:
-        raise ContractError([_grammar(name, node, dict(one)) for one in error.errors()]) from error
-    wrong = [Problem(name, line_of(node, at), _dotted(at), said, do) for at, said, do in complaints(contract, rules)]
-    if wrong:
-        raise ContractError(wrong)
+    node, data, problems = _yaml(name, text)
+    contract, errors = mended(data)
+    problems += [_grammar(name, node, one) for one in errors]
+    heading = None
+    if contract is not None:
+        problems += [
+            Problem(name, line_of(node, at), _dotted(at), said, do)
+            for at, said, do in complaints(contract, rules)
+            if not is_stand_in(at, errors)
+        ]
+        heading = _heading(name, node, contract, errors)
+    if problems or contract is None or heading is None:
+        raise ContractError(sorted(problems, key=lambda one: one.line), heading)
+    return ContractFile(text, compile_contract(contract, rules, heading.digest), heading)
+
+
+def _heading(name: str, node: Any, contract: Contract, errors: Sequence[Error]) -> Heading | None:
+    """None where it is not known which version the file is meant to be."""
+    if any(is_stand_in((field,), errors) for field in ("family", "version", "effective_from")):
+        return None
     lines = {str(key.value): key.start_mark.line + 1 for key, _ in node.value}
-    return ContractFile(name, text, lines, compile_contract(contract, rules, digest_of(contract)))
+    effective_from = from_datetime(contract.effective_from) if contract.effective_from else 0
+    digest = "" if errors else digest_of(contract)
+    return Heading(name, lines, contract.family, contract.version, effective_from, digest)
 
 
 def digest_of(contract: Contract) -> str:
@@ -126,10 +122,11 @@ def digest_of(contract: Contract) -> str:
     return sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _yaml(name: str, text: str) -> tuple[Any, dict[str, Any]]:
-    """
+def _yaml(name: str, text: str) -> tuple[Any, dict[str, Any], list[Problem]]:
+    """The composed YAML, what it says, and what it says twice.
+
     Raises:
-        ContractError: it is no YAML, or no mapping, or says something twice.
+        ContractError: it is no YAML, or no mapping.
     """
 
     def refuse(line: int, said: str, remedy: str) -> ContractError:
@@ -145,11 +142,11 @@ def _yaml(name: str, text: str) -> tuple[Any, dict[str, Any]]:
             raise refuse(1, "must be a mapping with family, version and criteria", "see docs/contracts.md")
         if _count(nodes[0], set()) > MAX_NODES:
             raise refuse(1, "becomes too large once its aliases are written out", "write it without aliases")
-        for key in _doubled(nodes[0]):
-            said = f"says `{key.value}` twice"
-            problem = Problem(name, key.start_mark.line + 1, str(key.value), said, "keep one of the two")
-            raise ContractError([problem])
-        return nodes[0], yaml.safe_load(text)
+        doubled = [
+            Problem(name, key.start_mark.line + 1, str(key.value), f"says `{key.value}` twice", "keep one of the two")
+            for key in _doubled(nodes[0])
+        ]
+        return nodes[0], yaml.safe_load(text), doubled
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         said = f"is no YAML: {getattr(error, 'problem', None) or type(error).__name__}"
@@ -224,7 +221,8 @@ def line_of(node: Any, path: tuple[Any, ...]) -> int:
     line: int = node.start_mark.line + 1
     for part in path:
         if isinstance(node, yaml.MappingNode):
-            found = next(((key, value) for key, value in node.value if key.value == str(part)), None)
+            pairs = reversed(node.value)  # of what is said twice the last holds
+            found = next(((key, value) for key, value in pairs if key.value == str(part)), None)
             if found is None:
                 return line
             line, node = found[0].start_mark.line + 1, found[1]

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.core.contracts.book import CompiledContract, ContractBook
-from pipeline.core.contracts.parse import ContractFile, Problem, clashes, read
+from pipeline.core.contracts.parse import ContractFile, read
+from pipeline.core.contracts.problems import Problem, clashes
 from pipeline.core.timeline import TimeRules
 from schemas.contract import ContractRecord
 
@@ -60,7 +61,9 @@ class Registry:
         news: list[ContractRecord] = []
         problems: list[Problem] = []
         for one in files:
-            clash = next((said for other in self._beside(one) if (said := clashes(one, other[0], other[1]))), None)
+            clash = next(
+                (said for other in self._beside(one) if (said := clashes(one.heading, other[0], other[1]))), None
+            )
             if clash is not None:
                 problems.append(clash)
             elif one.contract.name not in self._known:

@@ -86,6 +86,25 @@ def test_every_problem_of_every_contract_is_told_with_file_and_line(tmp_path: Pa
     assert f"{tmp_path / 'b.yaml'}:2: version" in done.stdout
 
 
+def test_a_file_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_bytes(b"\xff\xfe")
+    (tmp_path / "b.yaml").mkdir()
+    (tmp_path / "c.yaml").write_text("family: x\nversion: one\ncriteria: []\n")
+    done = run("contracts", "check", str(tmp_path))
+
+    assert done.returncode == 2
+    assert f"{tmp_path / 'a.yaml'}: is no text in UTF-8; save it as such" in done.stdout
+    assert f"{tmp_path / 'b.yaml'}: cannot be read: Is a directory" in done.stdout
+    assert f"{tmp_path / 'c.yaml'}:2: version" in done.stdout
+    assert done.stderr == ""
+
+
+def test_one_contract_may_be_checked_by_itself() -> None:
+    done = run("contracts", "check", "contracts/return.yaml")
+
+    assert (done.returncode, done.stdout) == (0, "1 contract is well written: return@1\n")
+
+
 def test_migrating_twice_is_once(tmp_path: Path) -> None:
     first, second = (run("migrate", "--data-dir", str(tmp_path)) for _ in range(2))
 

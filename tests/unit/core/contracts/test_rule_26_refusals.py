@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from pipeline.core.contracts.parse import ContractError, Problem, load, read_all
+from pipeline.core.contracts.parse import ContractError, load, read_all
+from pipeline.core.contracts.problems import Problem
 from pipeline.core.timeline import TimeRules
 
 HEAD = "family: order\nversion: 1\n"
@@ -210,3 +211,94 @@ def test_rule_26_silence_verifies_nothing(check: str) -> None:
     told = only(criterion(check=check, trust="independent", deadline="24h"))
     assert told.field == "criteria.0.check"
     assert "evidence" in told.text
+
+
+# --- one fault hides no other
+
+
+def told(*texts: str) -> list[tuple[str, int, str]]:
+    found = problems(*texts)
+    assert all(one.remedy and one.text for one in found)
+    return [(one.file, one.line, one.field) for one in found]
+
+
+WRONG = """family: order
+version: 1
+claimed_when: "evidence.x"
+criteria:
+  - {id: a, check: "state.a == "}
+  - {id: a, check: "state.a == 1", weight: -1}
+  - {id: b, check: "evidence.a == 1", deadline: 3}
+  - {id: c, check: "foo.bar == 1"}
+  - {id: d, check: 5, applies: "evidence.x == 1"}
+  - 7
+targets: {nope: 1}
+reopen_window: 900d
+nope: 1
+"""
+
+
+def test_rule_26_everything_that_is_wrong_with_a_file_is_told_at_once() -> None:
+    assert told(WRONG) == [
+        ("0.yaml", 3, "claimed_when"),
+        ("0.yaml", 4, "criteria"),  # an id twice, seen once the criteria are criteria
+        ("0.yaml", 5, "criteria.0.check"),
+        ("0.yaml", 6, "criteria.1.weight"),
+        ("0.yaml", 7, "criteria.2.deadline"),  # and not that what reads evidence needs one
+        ("0.yaml", 8, "criteria.3.check"),
+        ("0.yaml", 9, "criteria.4.check"),
+        ("0.yaml", 9, "criteria.4.applies"),
+        ("0.yaml", 10, "criteria.5"),
+        ("0.yaml", 11, "targets.nope"),
+        ("0.yaml", 12, "reopen_window"),
+        ("0.yaml", 13, "nope"),
+    ]
+
+
+BAD_CEL = HEAD + 'criteria:\n  - {id: b, check: "state.b == "}\n'
+
+
+def test_rule_26_a_version_that_is_there_twice_hides_no_bad_expression_and_the_other_way_round() -> None:
+    assert told(HEAD + OK, BAD_CEL) == [("1.yaml", 2, "version"), ("1.yaml", 4, "criteria.0.check")]
+    assert told(BAD_CEL, HEAD + OK) == [("0.yaml", 2, "version"), ("0.yaml", 4, "criteria.0.check")]
+    assert told(BAD_CEL, BAD_CEL) == [
+        ("0.yaml", 4, "criteria.0.check"),
+        ("1.yaml", 2, "version"),
+        ("1.yaml", 4, "criteria.0.check"),
+    ]
+
+
+def test_rule_26_a_file_that_cannot_be_used_takes_nothing_from_one_that_can() -> None:
+    found, _ = read_all([("bad.yaml", BAD_CEL), ("good.yaml", HEAD + OK)], TimeRules())
+    assert [one.file for one in found] == ["good.yaml"]
+
+
+@pytest.mark.parametrize("unknown", ["version: one", "version: 1\neffective_from: soon"])
+def test_rule_26_where_the_version_is_not_known_none_is_there_twice(unknown: str) -> None:
+    assert len(told(HEAD + OK, f"family: order\n{unknown}\n{OK}")) == 1
+
+
+@pytest.mark.parametrize("criteria", ["criteria: 5", "criteria: []", "risk: low", "criteria: [[[]]]"])
+def test_rule_26_nothing_is_said_of_criteria_that_are_not_there(criteria: str) -> None:
+    assert [field for _, _, field in told(f'{HEAD}invalid_when: "evidence.x"\n{criteria}\n')] in (
+        ["invalid_when", "criteria"],
+        ["criteria", "invalid_when"],
+        ["invalid_when", "criteria.0"],
+    )
+
+
+def test_rule_26_what_is_said_twice_hides_nothing_and_the_last_holds() -> None:
+    assert told(f'{HEAD}version: 2\ninvalid_when: "evidence.x"\n{OK}', f"family: order\nversion: 2\n{OK}") == [
+        ("0.yaml", 3, "version"),
+        ("0.yaml", 3, "version"),  # order@2 is in the other
+        ("0.yaml", 4, "invalid_when"),
+    ]
+
+
+def test_rule_26_one_criterion_written_once_and_used_twice_is_two() -> None:
+    shared = 'criteria:\n  - &one {id: a, check: "state.a =="}\n  - *one\n'
+    assert told(HEAD + shared) == [
+        ("0.yaml", 3, "criteria"),
+        ("0.yaml", 4, "criteria.0.check"),
+        ("0.yaml", 4, "criteria.1.check"),
+    ]
