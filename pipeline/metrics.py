@@ -181,6 +181,8 @@ def render() -> str:
         f"(`family` for cube `family`); segments above a cube's budget are added up under `{OTHER}`, with counts and",
         "without an estimate.",
         "Every query keeps or fixes `rate` and `window`: a sum over them means nothing.",
+        "A window counts the sessions that ended in it; it ends the longer of `session_gap` and `resume_window` before",
+        "the watermark, at a bucket of 5 minutes. What is older than two days is kept by the hour; `7d` begins at one.",
         "",
         "| metric | type | labels | says |",
         "| --- | --- | --- | --- |",

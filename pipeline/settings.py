@@ -10,9 +10,9 @@ import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline.core.dialects.aliases import read_aliases
 from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
@@ -132,7 +132,17 @@ class Settings(BaseModel):
     retention: Duration = timedelta(days=35)
     bucket: Duration = timedelta(minutes=5)
     folded_bucket: Duration = timedelta(hours=1)
+    fold_after: Duration = timedelta(hours=48)
     max_spans_per_trace: int = Field(default=20_000, ge=1)
+
+    @model_validator(mode="after")
+    def _whole_buckets(self) -> Self:
+        for whole, what in ((self.folded_bucket, "folded_bucket"), (timedelta(hours=1), "the shortest window")):
+            if self.bucket <= timedelta() or whole % self.bucket:
+                raise ValueError(f"bucket must go into {what} ({whole}) without a rest")
+        if self.folded_bucket <= timedelta() or timedelta(days=1) % self.folded_bucket:
+            raise ValueError("folded_bucket must go into a day without a rest")
+        return self
 
     @property
     def rules(self) -> TimeRules:
@@ -149,6 +159,7 @@ class Settings(BaseModel):
             retention=nanoseconds(self.retention),
             bucket=nanoseconds(self.bucket),
             folded_bucket=nanoseconds(self.folded_bucket),
+            fold_after=nanoseconds(self.fold_after),
             max_spans_per_trace=self.max_spans_per_trace,
         )
 
@@ -185,11 +196,11 @@ def load(environ: Mapping[str, str], config: Path | None = None, given: Mapping[
         return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0])
+        said = str(first["msg"]).removeprefix("Value error, ")
+        name = str(first["loc"][0]) if first["loc"] else said.split()[0]  # what is wrong between fields begins with one
         if first["type"] == "extra_forbidden":
             known = ", ".join(sorted(Settings.model_fields))
             raise SettingsError(f"{origin[name]}: there is no such setting; there are {known}") from error
-        said = str(first["msg"]).removeprefix("Value error, ")
         raise SettingsError(f"{origin.get(name, name)}={values.get(name)}: {said}") from error
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -152,6 +152,17 @@ class PartitionStep(Protocol):
 
     def passes_on(self, watermark: int) -> int:
         """The watermark for the next stages: `watermark`, or the start of the oldest thing held back."""
+
+
+@runtime_checkable
+class FollowedStep(PartitionStep, Protocol):
+    """A step of which others keep read-only copies, as its state changes.
+
+    A copy is given `load` again for a key that it has: the newer state replaces the older.
+    """
+
+    def unload(self, key: bytes) -> None:
+        """Whoever owns the partition has forgotten the key."""
 
 
 def merge_counts(into: Counter[tuple[str, str]], counts: Iterable[tuple[tuple[str, str], int]]) -> None:

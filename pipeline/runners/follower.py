@@ -11,7 +11,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from pipeline.core.effects import PartitionStep
+from pipeline.core.effects import FollowedStep, PartitionStep
 from pipeline.errors import StageCrashed, TrueupError
 from pipeline.runners.kafka_log import KafkaLog, consumer, message_of
 from pipeline.runners.messages import Incoming, MessageLog
@@ -23,9 +23,12 @@ class FollowedPartition:
     """One partition of a `-snap` topic, followed."""
 
     def __init__(self, log: MessageLog, topic: str, number: int, make: Callable[[int], PartitionStep]) -> None:
-        self._log, self._topic, self.number, self._make = log, topic, number, make
+        self._log, self._topic, self.number = log, topic, number
         self._replay = Replay()
-        self.step = make(number)
+        step = make(number)
+        if not isinstance(step, FollowedStep):
+            raise TypeError(f"{type(step).__name__} cannot be followed: it has no unload")
+        self.step: FollowedStep = step
         self._opened = False
 
     async def open(self, end: int) -> None:
@@ -43,10 +46,9 @@ class FollowedPartition:
         marker = replay.marker
         if marker is None:
             return
-        keys = replay.touched
-        if replay.gone:  # a step forgets by its own rules only, so a key that is gone needs a new one
-            self.step, keys, self._opened = self._make(self.number), set(replay.states), False
-        for key in keys:
+        for key in replay.gone:
+            self.step.unload(key)
+        for key in replay.touched & replay.states.keys():
             self.step.load(key, replay.states[key])
         if not self._opened:
             self._opened = True
@@ -62,10 +64,7 @@ class FollowedPartition:
 
 
 class SnapFollower:
-    """Follows every partition of a stage's `-snap` topic.
-
-    A step's `load` must take a key that it has already: the newer state replaces the older.
-    """
+    """Follows every partition of a stage's `-snap` topic; its step is a `FollowedStep`."""
 
     def __init__(self, spec: StageSpec, setup: Any, options: RunnerOptions) -> None:
         self.spec, self._options = spec, options

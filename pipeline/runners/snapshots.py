@@ -18,7 +18,7 @@ from pipeline.runners.messages import MAX_BYTES, Incoming, MessageLog
 from schemas.envelope import Mark
 
 OPEN, BLOCK, MARKER = b"o", b"b", b"c"
-FORMAT = 2
+FORMAT = 3
 """Of the states that are written; only this one is read. 2: what has settled is packed."""
 FIRST_REACH = 64  # messages looked at first when the newest marker is searched from the end
 

@@ -6,6 +6,7 @@ from tests.mutants.mutants import Mutant
 
 REVISIONS, JUDGING = "tests/unit/core/test_revisions.py", "tests/unit/core/test_judging.py"
 BOUNDARIES = "tests/unit/core/rules/test_rules_09_to_14_boundaries.py"
+FOLDING = "tests/unit/core/test_folding.py"
 CORE = "pipeline/core/judging/"
 
 REVISION_MUTANTS = (
@@ -81,5 +82,45 @@ REVISION_MUTANTS = (
         "if _resumes(",
         BOUNDARIES,
         "claim_ends_the_wait",
+    ),
+    Mutant(
+        "what an hour is folded from counts beside it",
+        "pipeline/core/judging/fold.py",
+        "counts.setdefault(home, BucketCounts()), counts.pop(key))",
+        "counts.setdefault(home, BucketCounts()), counts[key])",
+        FOLDING,
+        "after_a_restart",
+    ),
+    Mutant(
+        "an hour replaces its first bucket only",
+        "pipeline/core/measuring/buckets.py",
+        "if _overlap(one, partial)]",
+        "if one.bucket == partial.bucket]",
+        FOLDING,
+        "one_after_another",
+    ),
+    Mutant(
+        "the store keeps the buckets that were folded",
+        "pipeline/core/measuring/step.py",
+        "self.watermark, deleted=True)",
+        "self.watermark, deleted=False)",
+        FOLDING,
+        "one_after_another",
+    ),
+    Mutant(
+        "what was first published is not folded",
+        "pipeline/core/measuring/buckets.py",
+        "if any(part.first is not None for part in parts):",
+        "if all(part.first is None for part in parts):",
+        FOLDING,
+        "one_after_another",
+    ),
+    Mutant(
+        "a window begins within a folded hour",
+        "pipeline/core/windows.py",
+        "return hour_of(moment, rules) if moment < folded_before(watermark + rules.folded_bucket, rules) else moment",
+        "return moment",
+        FOLDING,
+        "begins_within_an_hour",
     ),
 )

@@ -145,6 +145,8 @@ class OSettings:
     lateness: int = 5 * MINUTE
     retention: int = 35 * DAY
     bucket: int = 5 * MINUTE
+    folded_bucket: int = HOUR
+    fold_after: int = 48 * HOUR
     max_spans_per_trace: int = 20_000
     agent_sources: frozenset[str] = frozenset()
     outcome_sources: Mapping[str, frozenset[str]] = field(default_factory=dict)

@@ -34,11 +34,22 @@ class OIndividual:
     event_age: int | None
 
 
+def bounds(watermark: int, edge: int, length: int, settings: OSettings) -> tuple[int, int]:
+    """[w - length, w) of whole buckets, w = `edge` before the watermark.
+
+    Older buckets are hours (DESIGN.md 6): a bound that lies more than `fold_after` less an hour back is at an hour.
+    """
+    end = (watermark - edge) // settings.bucket * settings.bucket
+    hour = settings.folded_bucket
+    old = (watermark + hour - settings.fold_after) // hour * hour
+    start, end = (bound // hour * hour if bound < old else bound for bound in (end - length, end))
+    return start, end
+
+
 def in_window(sessions: Sequence[OSession], watermark: int, length: int, settings: OSettings) -> list[OSession]:
-    """INTERFACES.md: [w - length, w) of whole buckets, w = max(session gap, resume window) before the watermark."""
-    quiet = max(settings.session_gap, settings.resume_window)
-    end = (watermark - quiet) // settings.bucket * settings.bucket
-    return [s for s in sessions if end - length <= s.end < end]
+    """INTERFACES.md: a window of sessions ends max(session gap, resume window) before the watermark."""
+    start, end = bounds(watermark, max(settings.session_gap, settings.resume_window), length, settings)
+    return [s for s in sessions if start <= s.end < end]
 
 
 def wilson(p: float, n: float) -> tuple[float, float]:
@@ -59,33 +70,24 @@ def age_grid(contract: OContract | None, settings: OSettings) -> tuple[int, ...]
     return tuple(sorted(age for age in every if age <= windows.horizon))
 
 
-def cohort_of(end: int, width: int) -> int:
-    """The start of the cohort that an end falls in."""
-    return end // width * width
-
-
-def is_complete(cohort: int, age: int, width: int, watermark: int, quiet: int) -> bool:
-    """STATISTICS.md 0: the youngest session of the cohort has lived through the age bucket."""
-    return watermark - (cohort + width) >= max(age, quiet)
-
-
 def bucket_of(age: int, grid: Sequence[int]) -> int | None:
     """0: at the end itself; j: in (e[j-1], e[j]]; None: later than the grid."""
     return next((j for j, edge in enumerate(grid) if age <= edge), None)
 
 
 def at_risk_and_events(
-    people: Sequence[OIndividual], j: int, grid: Sequence[int], watermark: int, window: int, width: int, quiet: int
+    people: Sequence[OIndividual], j: int, grid: Sequence[int], watermark: int, window: int, settings: OSettings
 ) -> tuple[int, int]:
-    """STATISTICS.md 1: r_j and d_j, one individual after the other."""
+    """STATISTICS.md 1: r_j and d_j, one individual after the other, of the newest window that has lived through j.
+
+    A cohort has when its youngest session has: its bucket ends at least the age before the watermark.
+    """
     risk = events = 0
+    quiet = max(settings.session_gap, settings.resume_window)
+    start, end = bounds(watermark, max(grid[j], quiet), window, settings)
     for person in people:
-        cohort = cohort_of(person.end, width)
-        edge = max(grid[j], quiet)
-        lived = is_complete(cohort, grid[j], width, watermark, quiet)
-        recent = watermark - edge - window <= cohort
         happened = None if person.event_age is None else bucket_of(person.event_age, grid)
-        if lived and recent and (happened is None or happened >= j):
+        if start <= person.end < end and (happened is None or happened >= j):
             risk += 1
             events += happened == j
     return risk, events
@@ -96,14 +98,17 @@ def life_table(table: Sequence[tuple[int, int]], grid: Sequence[int]) -> OEstima
     if table[0][0] == 0:
         return OEstimate("empty", None, 0.0, 1.0, 0, 0.0)
     identified = next((j for j, (risk, _) in enumerate(table) if risk == 0), len(table))
+    dead = next((j for j, (risk, events) in enumerate(table[:identified]) if events == risk), None)
+    if dead is not None:
+        table = table[: dead + 1]  # nobody is left: later ages add nothing
+        identified = len(table)
     survival, variance = 1.0, 0.0
     for risk, events in table[:identified]:
         survival *= 1 - events / risk
         if 0 < events < risk:
             variance += events / (risk * (risk - events))
-    everybody = any(events == risk for risk, events in table[:identified])
-    if everybody or variance == 0.0:
-        survival = 0.0 if everybody else 1.0
+    if dead is not None or variance == 0.0:
+        survival = 1.0 if dead is None else 0.0
         n_eff = float(min(risk for risk, _ in table[:identified]))
     else:
         n_eff = (1 - survival) / (survival * variance)
@@ -115,15 +120,10 @@ def life_table(table: Sequence[tuple[int, int]], grid: Sequence[int]) -> OEstima
 
 
 def true_up(
-    people: Sequence[OIndividual],
-    grid: Sequence[int],
-    watermark: int,
-    window: int,
-    width: int = HOUR,
-    quiet: int = 0,
+    people: Sequence[OIndividual], grid: Sequence[int], watermark: int, window: int, settings: OSettings
 ) -> OEstimate:
     """The period life table of individuals."""
-    table = [at_risk_and_events(people, j, grid, watermark, window, width, quiet) for j in range(len(grid))]
+    table = [at_risk_and_events(people, j, grid, watermark, window, settings) for j in range(len(grid))]
     return life_table(table, grid)
 
 

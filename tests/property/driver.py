@@ -58,10 +58,6 @@ class CountingMeasure(MeasureStep):
         self.received[Stage.MEASURE] += sum(isinstance(one, Partial) for one in records)
         super().apply(records)
 
-    def partials(self) -> list[Partial]:
-        """The latest of every segment, bucket and partition of stage 4."""
-        return [one for state in self._states.values() for one in state.owners.values()]
-
 
 def counting(spec: StageSpec, received: Counter[Stage]) -> StageSpec:
     """The stage with its own step, which counts in `received` what it is given."""

@@ -1,7 +1,8 @@
 """A partition's partials: its verdicts folded into counts per segment and bucket (DESIGN.md 6, RULES.md 45-47).
 
 A verdict's contribution is a function of the verdict alone. Revising it takes the old contribution out and puts the new
-one in; what is sent is always the absolute count, so that sending it twice changes nothing.
+one in; what is sent is always the absolute count, so that sending it twice changes nothing. Old buckets are folded to
+hours: from then on the partition sends that hour, whatever is revised in it, and stage 5 drops what it replaces.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import msgspec
 
 from pipeline.core.contracts.book import CompiledContract
 from pipeline.core.judging.measures import ORDER, failures_of, measures_of, scoring_of
+from pipeline.core.timeline import TimeRules
+from pipeline.core.windows import folded_before, hour_of
 from schemas.segment import Cell, Dimensions, Partial, Rate
 from schemas.verdict import Completion, Verdict
 
@@ -136,9 +139,11 @@ class Fold:
     apart as `sealed`, already summed.
     """
 
-    __slots__ = ("_begins", "buckets", "changed", "sealed", "sealed_changed")
+    __slots__ = ("_begins", "_folded", "_rules", "buckets", "changed", "sealed", "sealed_changed")
 
-    def __init__(self) -> None:
+    def __init__(self, rules: TimeRules) -> None:
+        self._rules = rules
+        self._folded = 0  # what began before counts by the hour
         self.buckets: dict[BucketKey, BucketCounts] = {}
         self.sealed: dict[BucketKey, BucketCounts] = {}
         self.sealed_changed: set[BucketKey] = set()
@@ -159,12 +164,34 @@ class Fold:
             self.sealed_changed.discard(key)
         return [SEALED + _encode(key) for key in gone]
 
+    def to_hours(self, watermark: int) -> list[bytes]:
+        """Fold the buckets of hours that are old enough. Returns: the keys of state that is gone with them."""
+        before = folded_before(watermark, self._rules)
+        since, self._folded = self._folded, max(self._folded, before)
+        if before <= since:
+            return []
+        gone = []
+        for counts, news in ((self.buckets, self.changed), (self.sealed, self.sealed_changed)):
+            for key in [key for key in counts if since <= key[2] < before]:
+                home = self._key(*key)
+                news.add(home)
+                if key != home:
+                    _merge(counts.setdefault(home, BucketCounts()), counts.pop(key))
+                    news.discard(key)
+                    if counts is self.sealed:
+                        gone.append(SEALED + _encode(key))
+        return gone
+
+    def _key(self, cube: str, dimensions: Dimensions, bucket: int) -> BucketKey:
+        """Of the bucket, or of its hour once that is folded."""
+        return cube, dimensions, hour_of(bucket, self._rules) if bucket < self._folded else bucket
+
     def add(self, one: Contribution, sign: int) -> None:
         """Put a contribution in (+1) or take it out (-1)."""
         if one.bucket < self._begins:
             return
         for cube, dimensions in one.segments:
-            key = (cube, dimensions, one.bucket)
+            key = self._key(cube, dimensions, one.bucket)
             self.changed.add(key)
             _count_in(self.buckets.setdefault(key, BucketCounts()), one, sign)
 
@@ -173,7 +200,7 @@ class Fold:
         if one.bucket < self._begins:
             return
         for cube, dimensions in one.segments:
-            key = (cube, dimensions, one.bucket)
+            key = self._key(cube, dimensions, one.bucket)
             self.sealed_changed.add(key)
             _count_in(self.sealed.setdefault(key, BucketCounts()), one, +1)
 
@@ -189,20 +216,14 @@ class Fold:
 
     def load_sealed(self, state: bytes) -> None:
         (cube, dimensions, bucket), cells, states, means, failures = _decode_sealed(state)
-        key = (cube, dimensions, bucket)
+        loaded = BucketCounts({(rate, stratum): cell for rate, stratum, cell in cells}, states, means, failures)
         for store in (self.sealed, self.buckets):
-            counts = store.setdefault(key, BucketCounts())
-            for rate, stratum, cell in cells:
-                _add_cell(counts.cells.setdefault((rate, stratum), []), cell)
-            for into, told in ((counts.states, states), (counts.failures, failures)):
-                for name, n in told.items():
-                    into[name] = into.get(name, 0) + n
-            for place, (n, total) in means.items():
-                _add_mean(counts.means, place, n, total)
+            _merge(store.setdefault((cube, dimensions, bucket), BucketCounts()), loaded)
 
-    def partial(self, key: BucketKey, width: int, owner: int, version: int) -> Partial:
+    def partial(self, key: BucketKey, owner: int, version: int) -> Partial:
         """The absolute counts of one bucket; empty cells are left out, so an emptied bucket is sent as zeros."""
         cube, dimensions, bucket = key
+        width = self._rules.folded_bucket if bucket < self._folded else self._rules.bucket
         counts = self.buckets[key]
         cells = tuple(
             Cell(rate, stratum, cell[0], cell[1], tuple(cell[2:]))
@@ -235,6 +256,16 @@ def _add_cell(into: list[int], cell: list[int]) -> None:
 def _add_mean(into: dict[int, tuple[int, int]], place: int, n: int, total: int) -> None:
     known = into.get(place, (0, 0))
     into[place] = known[0] + n, known[1] + total
+
+
+def _merge(into: BucketCounts, counts: BucketCounts) -> None:
+    for name, cell in counts.cells.items():
+        _add_cell(into.cells.setdefault(name, []), cell)
+    for mine, theirs in ((into.states, counts.states), (into.failures, counts.failures)):
+        for what, n in theirs.items():
+            mine[what] = mine.get(what, 0) + n
+    for place, (n, total) in counts.means.items():
+        _add_mean(into.means, place, n, total)
 
 
 def _count_in(counts: BucketCounts, one: Contribution, sign: int) -> None:

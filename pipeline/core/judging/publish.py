@@ -154,7 +154,7 @@ class Publisher:
         for key in keys:
             cube, dimensions, _ = key
             target = partition_of(self._partitions, cube, *(part for pair in dimensions for part in pair))
-            partial = self._fold.partial(key, self._rules.bucket, self._partition, self._versions.next())
+            partial = self._fold.partial(key, self._partition, self._versions.next())
             partial = msgspec.structs.replace(partial, outcome_at=outcome_at)
             self._outbox.send(Topic.PARTIALS, target, partial)
 

@@ -50,7 +50,7 @@ class JudgeStep:
     ) -> None:
         self.partition, self.partitions, self.patience = partition, partitions, patience
         self.book, self.rules, self.watermark = book, rules, 0
-        self.outbox, self.versions, self.fold = Outbox(), Versions(), Fold()
+        self.outbox, self.versions, self.fold = Outbox(), Versions(), Fold(rules)
         self._publisher = Publisher(partition, partitions, book, rules, self.outbox, self.versions, self.fold)
         self._bench = Bench(book, rules)
         self.conversations = self._bench.kept
@@ -89,7 +89,7 @@ class JudgeStep:
         self.watermark = self._bench.watermark = watermark
         for counted in self.conversations.restored(watermark):
             self.fold.add(counted, +1)
-        self._forget_buckets()
+        self._age_buckets()
         self.fold.changed.clear()
         self._teller.restored(self.conversations.awake, watermark)
         self.contracts_changed()
@@ -209,7 +209,7 @@ class JudgeStep:
             return
         self.watermark = self._bench.watermark = watermark
         self._eraser.tombstones.expire(watermark)
-        self._forget_buckets()
+        self._age_buckets()
         while self._timers and self._timers[0][0] <= watermark:
             due, key = heapq.heappop(self._timers)
             conversation = self.conversations.awake.get(key)
@@ -218,10 +218,11 @@ class JudgeStep:
         for key in self.conversations.due(watermark):
             self._leave(key)
 
-    def _forget_buckets(self) -> None:
+    def _age_buckets(self) -> None:
         horizon = self.book.longest_horizon(self.rules.reopen_window)
         before = forgotten_before(self.watermark, self.rules, horizon) - STAGE_5_LAGS
         self._gone.update(self.fold.forget(before))
+        self._gone.update(self.fold.to_hours(self.watermark))
 
     def passes_on(self, watermark: int) -> int:
         return self._teller.held(watermark, self.conversations.awake)

@@ -14,7 +14,7 @@ from pipeline.core.estimators import EMPTY, Estimate, complement, proportion, su
 from pipeline.core.measuring.grids import DELAYED, EVENT_IS_FAILURE, ages, target
 from pipeline.core.measuring.series import Series
 from pipeline.core.timeline import TimeRules
-from pipeline.core.windows import window_bounds
+from pipeline.core.windows import at_a_bucket, window_bounds
 from schemas.segment import Cell, Dimensions, Rate, RateReading
 
 AllSeries = Mapping[tuple[str, str], Series]
@@ -94,10 +94,12 @@ def _read(
         return _Stratum(n, good, proportion(good, n), 1.0, target(book, stratum, rate))
     quiet = max(rules.session_gap, rules.resume_window)
     shifts = [max(age, quiet) - quiet for age in ages(contract, rate)]
-    lived = [series.at_age(index, start - shift, end - shift) for index, shift in enumerate(shifts)]
+    ends = [at_a_bucket(end - shift, watermark, rules) for shift in shifts]
+    starts = [at_a_bucket(start - shift, watermark, rules) for shift in shifts]
+    lived = [series.at_age(index, *bounds) for index, bounds in enumerate(zip(starts, ends, strict=True))]
     at_risk, events = [risk for risk, _ in lived], [event for _, event in lived]
     estimate = survival(at_risk, events)
-    known = _maturity(series, (start, end), shifts, at_risk, events)
+    known = _maturity(series, start, ends, at_risk, events)
     if estimate.status == "empty":
         estimate = EMPTY
     elif rate not in EVENT_IS_FAILURE:
@@ -105,26 +107,24 @@ def _read(
     return _Stratum(n, good, estimate, known, target(book, stratum, rate))
 
 
-def _maturity(
-    series: Series, window: tuple[int, int], shifts: list[int], at_risk: list[int], events: list[int]
-) -> float:
+def _maturity(series: Series, start: int, ends: list[int], at_risk: list[int], events: list[int]) -> float:
     """sum n_c F(age_c) / (F(H) sum n_c), F = 1 - S; where no event is known, the share that lived through all ages.
 
     Args:
-        shifts: how far the window lies back for each age, ns, never falling.
+        start: of the window, ns.
+        ends: for each age, where the cohorts end that have lived through it, ns, never rising; first the window's end.
     """
-    start, end = window
     alive, learnt = 1.0, []
     for risk, event in zip(at_risk, events, strict=True):
         alive *= 1 - event / risk if risk else 1.0
         learnt.append(1 - alive)
     last = learnt[-1]
-    total, _ = series.counts(start, end)
+    total, _ = series.counts(start, ends[0])
     weight = 0.0
-    for index, shift in enumerate(shifts):
-        older = end - shifts[index + 1] if index + 1 < len(shifts) else start
-        n, _ = series.counts(max(start, older), max(start, end - shift))  # lived through this age, not the next
-        weight += n * (learnt[index] / last if last else float(index + 1 == len(shifts)))
+    for index, end in enumerate(ends):
+        older = ends[index + 1] if index + 1 < len(ends) else start
+        n, _ = series.counts(max(start, older), max(start, end))  # lived through this age, not the next
+        weight += n * (learnt[index] / last if last else float(index + 1 == len(ends)))
     return weight / total if total else 1.0
 
 

@@ -55,6 +55,9 @@ def test_the_store_lies_in_the_data_folder_unless_a_dsn_is_given(tmp_path: Path)
     [
         ("TRUEUP_SESSION_GAP", "soon", "write 30m, 24h, 7d"),
         ("TRUEUP_PARTITIONS", "0", "greater than or equal to 1"),
+        ("TRUEUP_BUCKET", "7m", "bucket must go into folded_bucket (1:00:00) without a rest"),
+        ("TRUEUP_BUCKET", "0s", "bucket must go into folded_bucket"),
+        ("TRUEUP_FOLDED_BUCKET", "7h", "folded_bucket must go into a day without a rest"),
         ("TRUEUP_WORKER_PORT", "99999", "less than or equal to 65535"),
         ("TRUEUP_SESION_GAP", "30m", "there is no such setting; there are agent_sources, aliases, broker"),
     ],

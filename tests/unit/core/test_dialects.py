@@ -563,3 +563,51 @@ def test_tool_calls_put_into_words_are_counted():
     for parts, asked in (([part], 1), ([part, part], 2), ([said], 0), ([{"type": "tool_call"}, part], 2)):
         messages = json.dumps([{"role": "assistant", "parts": parts}])
         assert span({"gen_ai.operation.name": "chat", "gen_ai.output.messages": messages}).asked == asked
+
+
+HANDLED = {"langfuse.observation.type": "tool", "langfuse.observation.input": "{'order_id': 'A-1'}"}
+TOOL_CALL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund"}
+DECORATED = '{"args": [], "kwargs": {"order_id": "A-1"}}'
+CALLBACK = '{"input_str": "{}", "tags": ["seq:step:1"], "inputs": {"order_id": "A-1"}}'
+
+
+@pytest.mark.parametrize(
+    ("attributes", "given", "arguments"),
+    [
+        ({**TOOL_CALL, "gen_ai.tool.call.arguments": '{"order_id":"A-1"}'}, {}, {"order_id": "A-1"}),
+        ({**TOOL_CALL, "gcp.vertex.agent.tool_call_args": '{"order_id":"A-1"}'}, {}, {"order_id": "A-1"}),
+        ({**TOOL_CALL, "gen_ai.prompt": '{"order_id":"A-1"}'}, {}, {"order_id": "A-1"}),
+        ({**TOOL_CALL, "gen_ai.tool.call.arguments": CALLBACK}, {}, {"order_id": "A-1"}),
+        ({"traceloop.span.kind": "tool", "traceloop.entity.input": DECORATED}, {}, {"order_id": "A-1"}),
+        ({"langfuse.observation.type": "tool", "langfuse.observation.input": DECORATED}, {}, {"order_id": "A-1"}),
+        ({"langfuse.observation.type": "tool", "langfuse.observation.input": '{"args": ["A-1"], "kwargs": {}}'}, {},
+         {"args": '["A-1"]', "kwargs": "{}"}),
+        ({**HANDLED, "langfuse.observation.metadata.inputs": '{"order_id": "A-1"}'}, {}, {"order_id": "A-1"}),
+        (HANDLED, {}, None),
+        ({"tool_arguments": '{"order_id":"A-1"}'}, {"name": "running tool", "scope": "pydantic-ai"},
+         {"order_id": "A-1"}),
+        ({**TOOL_CALL, "gen_ai.tool.call.arguments": '{"args": 1, "inputs": {}}'}, {}, {"args": "1", "inputs": "{}"}),
+        ({"gen_ai.operation.name": "chat", "gen_ai.prompt": '{"order_id":"A-1"}'}, {}, None),
+    ],
+)  # fmt: skip
+def test_arguments_are_found_where_each_dialect_has_them(
+    attributes: dict[str, Any], given: dict[str, Any], arguments: dict[str, str] | None
+):
+    said = span({**attributes, "trueup.scenario": "refund"}, **given).said
+    assert said is not None
+    assert said.arguments == arguments
+    assert span(attributes, **given).said is None  # nobody plays: they are content
+
+
+def test_arguments_are_found_in_events_where_no_attribute_has_them():
+    def called(event: str, kind: str, **more: Any) -> dict[str, str] | None:
+        attributes = {"gen_ai.operation.name": kind, "trueup.scenario": "refund", **more}
+        events = [{"name": event, "attributes": pairs({"role": "tool", "content": '{"order_id": "A-1"}'})}]
+        said = read(json_request(json_span(attributes, events=events))).span.said
+        assert said is not None
+        return said.arguments
+
+    assert called("gen_ai.tool.message", "execute_tool") == {"order_id": "A-1"}
+    assert called("gen_ai.tool.message", "execute_tool", **{"gen_ai.tool.call.arguments": "{}"}) == {}
+    assert called("gen_ai.tool.message", "chat") is None
+    assert called("gen_ai.choice", "execute_tool") is None

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.timeline import DAY, HOUR, MINUTE, TimeRules
-from pipeline.core.windows import window_bounds
+from pipeline.core.windows import at_a_bucket, folded_before, hour_of, window_bounds
 from schemas.segment import WINDOWS
 
 RULES = TimeRules(session_gap=30 * MINUTE, resume_window=2 * HOUR, bucket=5 * MINUTE)
@@ -42,5 +42,35 @@ def test_bounds_never_go_back_and_lie_on_the_grid(one: int, other: int, seconds:
     assert a <= c
     assert b <= d
     assert {edge % RULES.bucket for edge in (a, b, c, d)} == {0}
-    assert b - a <= window
-    assert b in (0, a + window) or a == 0
+    assert b - a < window + RULES.folded_bucket
+    assert b - a >= window or a == 0
+
+
+@pytest.mark.parametrize(
+    ("now", "first", "last"),
+    [
+        pytest.param(0, -HOUR, 0, id="on the hour"),
+        pytest.param(55 * MINUTE, -HOUR, 0, id="a bucket before the next"),
+        pytest.param(HOUR, 0, HOUR, id="the next"),
+    ],
+)
+def test_an_hour_is_folded_when_it_ended_48_hours_ago(now: int, first: int, last: int) -> None:
+    before = folded_before(T + 48 * HOUR + now, RULES)
+
+    assert (before, hour_of(before - 1, RULES)) == (T + last, T + first)
+
+
+@given(st.integers(0, 72 * HOUR), st.integers(0, HOUR))
+def test_a_bound_is_at_a_bucket_of_every_partition_up_to_an_hour_ahead(back: int, ahead: int) -> None:
+    moment = at_a_bucket((T - back) // RULES.bucket * RULES.bucket, T, RULES)
+
+    assert T - back - moment < RULES.folded_bucket + RULES.bucket
+    assert moment % RULES.folded_bucket == 0 or moment >= folded_before(T + ahead, RULES)
+
+
+@given(st.integers(0, T))
+def test_a_week_begins_at_an_hour_and_holds_all_of_its_days(watermark: int) -> None:
+    start, end = window_bounds(watermark, 7 * DAY, RULES)
+
+    assert start % RULES.folded_bucket == 0
+    assert start <= max(0, end - 7 * DAY)

@@ -9,10 +9,10 @@ from tests.oracle.rates import (
     AGE_GRID,
     OIndividual,
     age_grid,
+    bounds,
     bucket_of,
     in_window,
     individuals,
-    is_complete,
     system_rate,
     true_up,
     wilson,
@@ -20,6 +20,7 @@ from tests.oracle.rates import (
 from tests.unit.oracle.small_world import HOURS, MIN, T0, contract, judge, outcome, turn
 
 LATE = T0 + 20 * DAY
+HOURLY = OSettings(bucket=HOUR, session_gap=0, resume_window=0)
 Z2 = 1.959963984540054**2
 
 
@@ -48,12 +49,23 @@ def test_age_buckets_include_their_upper_edge():
     ("age", "watermark", "complete"), [(2, 3, True), (2, 2.9, False), (0, 2, True), (0, 1.9, False)]
 )
 def test_a_cell_is_complete_when_its_youngest_session_has_lived_through_it(age, watermark, complete):
-    assert is_complete(0, age * HOUR, HOUR, int(watermark * HOUR), quiet=HOUR) is complete
+    settings = OSettings(bucket=HOUR, session_gap=HOUR, resume_window=0)
+    edge = max(age * HOUR, settings.session_gap)
+
+    assert (bounds(T0 + int(watermark * HOUR), edge, DAY, settings)[1] > T0) is complete
+
+
+def test_a_bound_among_hours_is_at_an_hour_and_so_it_is_an_hour_ahead():
+    now, bucket = T0 + 100 * DAY + 20 * MINUTE, 5 * MINUTE
+    hour = T0 + 98 * DAY
+
+    assert bounds(now, 47 * HOUR - bucket, HOUR, OSettings()) == (hour, hour + HOUR + 25 * MINUTE)
+    assert bounds(now, 47 * HOUR + 25 * MINUTE, HOUR, OSettings()) == (hour - HOUR, hour)
 
 
 def test_without_censoring_it_is_wilson():
     ages = [0, 0, 30 * MINUTE, 5 * HOUR, 71 * HOUR, *[None] * 15]
-    got = true_up(people(*ages), AGE_GRID, LATE, 30 * DAY)
+    got = true_up(people(*ages), AGE_GRID, LATE, 30 * DAY, HOURLY)
 
     assert (got.status, got.n) == ("full", 20)
     assert got.survival == pytest.approx(0.75)
@@ -65,7 +77,7 @@ def test_hazards_of_young_and_old_cohorts_are_chained():
     grid = (0, HOUR, 2 * HOUR)
     old = people(0, HOUR, 2 * HOUR, None)
     young = people(0, None, end=T0 + HOUR)
-    got = true_up([*old, *young], grid, watermark=T0 + 3 * HOUR, window=DAY)
+    got = true_up([*old, *young], grid, T0 + 3 * HOUR, DAY, HOURLY)
 
     assert got.survival == pytest.approx((1 - 2 / 6) * (1 - 1 / 4) * (1 - 1 / 2))
     assert got.n == 6
@@ -74,15 +86,15 @@ def test_hazards_of_young_and_old_cohorts_are_chained():
 def test_the_newest_window_alone_counts_at_each_age():
     old, new = people(None, None), people(0, None, end=T0 + 2 * HOUR)
 
-    assert true_up([*old, *new], (0,), watermark=T0 + 3 * HOUR, window=HOUR).n == 2
-    assert true_up([*old, *new], (0,), watermark=T0 + 3 * HOUR, window=3 * HOUR).n == 4
+    assert true_up([*old, *new], (0,), T0 + 3 * HOUR, HOUR, HOURLY).n == 2
+    assert true_up([*old, *new], (0,), T0 + 3 * HOUR, 3 * HOUR, HOURLY).n == 4
 
 
 def test_the_edges():
-    empty = true_up([], AGE_GRID, LATE, DAY)
-    partial = true_up(people(None, None), (0, HOUR), T0 + HOUR, DAY)
-    no_events = true_up(people(None, None), (0, HOUR), LATE, 30 * DAY)
-    all_failed = true_up(people(0, 0), (0, HOUR), LATE, 30 * DAY)
+    empty = true_up([], AGE_GRID, LATE, DAY, HOURLY)
+    partial = true_up(people(None, None), (0, HOUR), T0 + HOUR, DAY, HOURLY)
+    no_events = true_up(people(None, None), (0, HOUR), LATE, 30 * DAY, HOURLY)
+    all_failed = true_up(people(0, 0), (0, HOUR), LATE, 30 * DAY, HOURLY)
 
     assert (empty.status, empty.survival, empty.lower, empty.upper, empty.n) == ("empty", None, 0.0, 1.0, 0)
     assert (partial.status, partial.last_age, partial.survival, partial.lower) == ("partial", 0, 1.0, 0.0)
@@ -112,5 +124,7 @@ def test_the_system_rate_weighs_the_families():
 
 
 def test_the_newest_window_is_that_of_cohorts_that_have_lived_the_quiet_too():
-    assert true_up(people(0, None), (0,), watermark=T0 + 3 * HOUR, window=HOUR, quiet=2 * HOUR).n == 2
-    assert true_up(people(0, None), (0,), watermark=T0 + 3 * HOUR - 1, window=HOUR, quiet=2 * HOUR).n == 0
+    settings = OSettings(bucket=HOUR, session_gap=0, resume_window=2 * HOUR)
+
+    assert true_up(people(0, None), (0,), T0 + 3 * HOUR, HOUR, settings).n == 2
+    assert true_up(people(0, None), (0,), T0 + 3 * HOUR - 1, HOUR, settings).n == 0

@@ -52,6 +52,9 @@ class Counting:
     def load(self, key: bytes, state: bytes) -> None:
         self.totals[key.decode()] = int(state)
 
+    def unload(self, key: bytes) -> None:
+        self.totals.pop(key.decode(), None)
+
     def opened(self, watermark: int) -> None:
         self.watermark = watermark
         self.calls.append("opened")

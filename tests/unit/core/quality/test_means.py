@@ -107,7 +107,6 @@ def _all_time(line: Line) -> list[Any]:
     found = []
     for step in line.runner.steps(Stage.MEASURE).values():
         assert isinstance(step, MeasureStep)
-        for (cube, dimensions), buckets in step._segments.items():
-            counted = tally(one for key in buckets.values() for one in step._states[key].owners.values())
-            found += means_of(cube, dimensions, "all", counted, step.book, 0)
-    return [one for one in found if one.cube == "system"]
+        system = [one for one in step.partials() if one.cube == "system"]
+        found += means_of("system", (), "all", tally(system), step.book, 0)
+    return found

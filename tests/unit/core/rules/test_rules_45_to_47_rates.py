@@ -10,7 +10,7 @@ from pipeline.core.contracts.book import ContractBook
 from pipeline.core.contracts.parse import load
 from pipeline.core.measuring.step import MeasureStep
 from pipeline.core.timeline import DAY, HOUR, MINUTE, SECOND, TimeRules
-from schemas.segment import Partial, Rate
+from schemas.segment import Rate
 from schemas.topics import Stage
 from tests.builders import T0
 from tests.unit.core.line import CHAT, Line, sent, tool, turn
@@ -221,11 +221,10 @@ def ages(line: Line, rate: str) -> list[int]:
     found: list[int] = []
     for step in line.runner.steps(Stage.MEASURE).values():
         assert isinstance(step, MeasureStep)
-        for state in step._states.values():
-            partials: list[Partial] = list(state.owners.values())
-            for cell in (cell for one in partials if one.cube == "system" for cell in one.cells if cell.rate == rate):
-                for age, events in enumerate(cell.events):
-                    found += [grid[age] // HOUR] * events
+        partials = [one for one in step.partials() if one.cube == "system"]
+        for cell in (cell for one in partials for cell in one.cells if cell.rate == rate):
+            for age, events in enumerate(cell.events):
+                found += [grid[age] // HOUR] * events
     return found
 
 
