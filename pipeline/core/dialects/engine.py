@@ -160,7 +160,8 @@ class Reader:
         if rare or evaluated or SCENARIO in resource:
             said = self._said(shape, wired, end, said, evaluated, notes)
             if SCENARIO in attributes or SCENARIO in resource:
-                said = with_trial(attributes, resource, table.arguments if fit.kind is _TOOL else (), said)
+                called = table.arguments if fit.kind is _TOOL else ()
+                said = with_trial(attributes, resource, called, wired.events, said)
             if session_like and not conversations:
                 notes("looks_like_session_id")
                 self.session_like.note(session_like)

@@ -43,7 +43,7 @@ LANGFUSE = spoken_with(
             Inside(_USAGE, ("input_cached_tokens",)),
         ),
         "cost": (Inside("langfuse.observation.cost_details", ("total",)),),
-        "arguments": ("langfuse.observation.input",),
+        "arguments": ("langfuse.observation.input", f"{_METADATA}.inputs"),  # LangChain's input is Python's repr
         "result": ("langfuse.observation.output",),
         "subject": ("langfuse.user.id",),
         "tripped": ("langfuse.observation.level",),

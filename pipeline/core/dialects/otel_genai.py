@@ -79,7 +79,7 @@ OTEL_GENAI = Dialect(
         Inside("langsmith.metadata.usage_metadata", ("input_token_details", "cache_read")),
     ),
     cost=("operation.cost",),  # pydantic-ai
-    arguments=("gen_ai.tool.call.arguments",),
+    arguments=("gen_ai.tool.call.arguments", "gcp.vertex.agent.tool_call_args", "gen_ai.prompt"),  # ADK 1, LangSmith
     result=("gen_ai.tool.call.result",),
     subject=(
         "user.id",

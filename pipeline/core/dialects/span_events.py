@@ -1,6 +1,6 @@
-"""Events of a model's span that tell of its answer, where its attributes do not (Strands; the conventions, opted in).
+"""Events that tell of a model's answer, or of a tool's arguments, where attributes do not (Strands; conventions).
 
-The rule this file keeps: of messages only why they ended is kept, and how many tools they ask for.
+The rule this file keeps: of answers only why they ended is kept, and how many tools they ask for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ TELLING = b"finish_reason"
 REASONS = ("finish_reason", "gen_ai.response.finish_reasons")
 MESSAGES = "gen_ai.output.messages"
 CHOICE = "message"
+CALLED = b"gen_ai.tool.message"
 CALL = "toolUse"
 
 
@@ -34,6 +35,13 @@ def answer_in(events: Iterable[bytes], table: Dialect) -> tuple[tuple[str, ...],
         if finish:
             return finish, _asked(messages, told.get(CHOICE), table)
     return (), UNKNOWN
+
+
+def arguments_in(events: Iterable[bytes]) -> list[bytes]:
+    """What a tool was called with, by the events of its span."""
+    told = (wire.Event.FromString(encoded) for encoded in events if CALLED in encoded)
+    found = (event.attributes.get("content") for event in told if event.name == CALLED)
+    return [raw for raw in found if raw]
 
 
 def _asked(messages: bytes | None, choice: bytes | None, table: Dialect) -> int:

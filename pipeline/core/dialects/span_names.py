@@ -13,5 +13,5 @@ GOOGLE_ADK_1 = SpanNames(
 PYDANTIC_AI_1 = SpanNames("pydantic-ai", ((r"agent run", Kind.AGENT), (r"running tool", Kind.TOOL)))
 
 NAMES = (GOOGLE_ADK_1, PYDANTIC_AI_1)
-BY_NAME = spoken_with(OTEL_GENAI, {"kind": "", "kinds": {}, "agent": ("agent_name",)})
+BY_NAME = spoken_with(OTEL_GENAI, {"kind": "", "kinds": {}, "agent": ("agent_name",), "arguments": ("tool_arguments",)})
 """How the attributes of such spans are read."""

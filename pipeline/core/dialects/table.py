@@ -54,7 +54,7 @@ class Dialect:
         calls: JSON lists of the tool calls that the model asked for, of which only the length is read.
         numbered_calls: the same, flattened into attributes: a key with `{message}` and `{call}` for the numbers.
         cost: of a model's call, in dollars.
-        arguments, result: of a tool call; only whether they are there is read.
+        arguments, result: of a tool call; only whether they are there is read, and the arguments of played scenarios.
         not_agents: agent names that name no agent.
         handoff_tools: matches the whole name of a tool that hands over, case-insensitive; its groups name the target.
         not_targets: what such a name says where the target stands in the arguments, which are content.
