@@ -35,10 +35,19 @@ LANGFUSE = spoken_with(
         "model": ("langfuse.observation.model.name",),
         "finish": (Inside(f"{_METADATA}.finish_reason"),),
         "calls": (Inside("langfuse.observation.output", ("tool_calls",)),),
-        "input_tokens": (Inside(_USAGE, ("prompt_tokens",)), Total(_USAGE, ("input", *_INPUT))),
-        "output_tokens": (Inside(_USAGE, ("completion_tokens",)), Total(_USAGE, ("output", *_OUTPUT))),
+        "input_tokens": (
+            Inside(_USAGE, ("prompt_tokens",)),
+            Inside(_USAGE, ("input_tokens",)),  # OpenAI's Responses API
+            Total(_USAGE, ("input", *_INPUT)),
+        ),
+        "output_tokens": (
+            Inside(_USAGE, ("completion_tokens",)),
+            Inside(_USAGE, ("output_tokens",)),
+            Total(_USAGE, ("output", *_OUTPUT)),
+        ),
         "cached_tokens": (
             Inside(_USAGE, ("prompt_tokens_details", "cached_tokens")),
+            Inside(_USAGE, ("input_tokens_details", "cached_tokens")),
             Inside(_USAGE, ("input_cache_read",)),
             Inside(_USAGE, ("input_cached_tokens",)),
         ),

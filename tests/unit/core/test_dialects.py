@@ -175,6 +175,8 @@ def test_a_tool_is_named_as_its_dialect_names_tools(
           '"prompt_tokens_details":{"cached_tokens":16}}'}, (70, 12, 16)),
         ({"langfuse.observation.type": "generation", LANGFUSE_USAGE: '{"input":54,"output":10,"total":82,'
           '"input_cache_read":16,"output_reasoning":2}'}, (70, 12, 16)),
+        ({"langfuse.observation.type": "generation", LANGFUSE_USAGE: '{"input_tokens":70,"output_tokens":12,'
+          '"input_tokens_details":{"cached_tokens":16}}'}, (70, 12, 16)),
         ({"langfuse.observation.type": "generation", LANGFUSE_USAGE: '{"input":"many","output":-3}'}, (0, 0, 0)),
         ({"langfuse.observation.type": "generation", LANGFUSE_USAGE: "[broken"}, (0, 0, 0)),
         ({"langfuse.observation.type": "generation", LANGFUSE_USAGE: {"prompt_tokens": 7}}, (7, 0, 0)),
