@@ -6,6 +6,8 @@ from pipeline.core.dialects.otel_genai import OTEL_GENAI
 from pipeline.core.dialects.table import spoken_with
 from schemas.span import Kind
 
+MAX_MESSAGES = 8  # of one answer: what it thought comes before what it says
+
 TRACELOOP = spoken_with(
     OTEL_GENAI,
     {
@@ -34,7 +36,7 @@ TRACELOOP_2025 = spoken_with(
             "embedding": Kind.EMBEDDING,
             "rerank": Kind.STEP,
         },
-        "finish": ("gen_ai.completion.0.finish_reason",),
+        "finish": tuple(f"gen_ai.completion.{message}.finish_reason" for message in range(MAX_MESSAGES)),
         "numbered_calls": "gen_ai.completion.{message}.tool_calls.{call}.name",
     },
 )

@@ -262,6 +262,7 @@ def test_finish_reasons_are_found_where_each_dialect_has_them():
     autogen = {"openinference.span.kind": "LLM", "output.value": '{"finish_reason":"function_calls"}'}
     assert span(autogen).finish == ("tool_calls",)
     assert span({"llm.request.type": "chat", "gen_ai.completion.0.finish_reason": "stop"}).finish == ("stop",)
+    assert span({"llm.request.type": "chat", "gen_ai.completion.1.finish_reason": "end_turn"}).finish == ("end_turn",)
     semantic_kernel = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reason": "FinishReason.STOP"}
     assert span(semantic_kernel).finish == ("stop",)
     vercel = {"ai.operationId": "ai.streamText.doStream", "ai.response.finishReason": "tool-calls"}
