@@ -48,6 +48,8 @@ class Reader:
         dialects: the first whose key for kinds a span has decides how it is read.
         conversation_keys: where ids are looked for; the ids of a span stand in this order.
         aliases: what attributes say -> keys of a user's own that say it, see `aliases.py`.
+
+    `messages`: where the conventions have what a model answered, a user's own keys first.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Reader:
         known = (*dialects, *own.kinds, BY_NAME)
         *planners, by_name = [Planner(with_aliases(one, own.fields), self._text) for one in known]
         self._shapes = Shapes(planners, by_name, (*own.conversation, *conversation_keys), own.ours)
+        self.messages = by_name.dialect.messages
         self._handoff = re.compile(by_name.dialect.handoff_tools, re.IGNORECASE | re.DOTALL)
         self._not_targets = by_name.dialect.not_targets
         self._step = fitted(by_name.step, frozenset())

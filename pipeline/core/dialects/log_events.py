@@ -62,9 +62,9 @@ def answer_in(log: Any, name: str, reader: Reader, tenant: str, notes: Callable[
         wanted = None if calls is None else _names(calls, _function)
     else:
         wanted = None
-        for key in OTEL_GENAI.messages:
+        for key in reader.messages:
             messages = value_at(log.attributes[key], ()) if isinstance(key, str) and key in log.attributes else None
-            if isinstance(messages, list):
+            if isinstance(messages, list) and wanted is None:
                 wanted = _names([part for one in messages for part in _parts(one)], _called)
     return Answer(reader.read(wired, _IDS, 0, 0, 0, tenant, {}, "", False, notes), wanted)
 

@@ -124,6 +124,18 @@ def test_the_details_of_an_operation_are_read_as_those_of_a_models_span():
     assert told(text).wanted == ("lookup_order",)
 
 
+def test_a_users_own_keys_are_read_in_log_records_as_on_spans():
+    asked = json.dumps([{"role": "assistant", "parts": [{"type": "tool_call", "name": "lookup_order"}]}])
+    none = json.dumps([{"role": "assistant", "parts": []}])
+    aliases = {"messages": ("acme.answer",), "finish": ("acme.end",), "conversation": ("acme.talk",)}
+    said = {"acme.answer": asked, "acme.end": "tool_use", "acme.talk": "c-1"}
+    one = told(log(DETAILS, said), aliases=aliases)
+    assert (one.ids, one.finish, one.asked, one.wanted) == (("c-1",), ("tool_calls",), 1, ("lookup_order",))
+    both = told(log(DETAILS, {**said, "gen_ai.output.messages": none}), aliases=aliases)
+    assert (both.asked, both.wanted) == (1, ("lookup_order",))
+    assert told(log(DETAILS, said)).wanted == ()
+
+
 def test_the_events_name_may_be_an_attribute_as_it_was():
     assert told(log("", {"event.name": "gen_ai.choice", "finish_reason": "stop"}, eventName=None)).finish == ("stop",)
 
