@@ -20,6 +20,7 @@ from deploy.kafka.cluster import Cluster
 from deploy.kafka.machine import KafkaError, free_ports, live_brokers
 
 PARTITIONS = 3
+PATIENCE = 30.0
 SCRIPT = str(Path(cluster_module.__file__).with_name("kafka.py"))
 
 
@@ -35,8 +36,10 @@ async def create(bootstrap: str, topic: str) -> list[list[int]]:
     await admin.start()
     try:
         await admin.create_topics([NewTopic(topic, PARTITIONS, 3)])
-        (described,) = await admin.describe_topics([topic])
-        return [sorted(partition["replicas"]) for partition in described["partitions"]]
+        async with asyncio.timeout(PATIENCE):
+            while not (described := (await admin.describe_topics([topic]))[0]["partitions"]):
+                await asyncio.sleep(0.1)  # a broker may not have heard of it yet
+        return [sorted(partition["replicas"]) for partition in described]
     finally:
         await admin.close()
 
