@@ -34,12 +34,13 @@ LOST = {
     "unknown_claim": "trueup.task.outcome has a value that is none of completed, escalated, refused, failed",
 }
 """Notes of stage 1 that mean a loss, in words."""
+NO_ADDRESS = "no_address"
 LEFT_OUT = {
     "no_event": "log records that are no event of an agent",
     "message": "log records of what was said, which is content",
     "unknown_event": "events of log records that tell nothing of how a session went",
     "no_span": "log records of a model's answer that do not say which span they tell of",
-    "no_address": "evaluations that name no trace, conversation or response",
+    NO_ADDRESS: "evaluations that name no trace, conversation or response",
 }
 """Log records that stage 1 drops, in words."""
 NO_SPAN = "log_without_span"
@@ -141,7 +142,7 @@ def _inspect(name: str, contents: Iterable[bytes], rules: TimeRules, options: di
         Lost(reason, counts[Result.NOTED, reason], why) for reason, why in LOST.items() if counts[Result.NOTED, reason]
     ]
     lost += [Lost(flag, odd[flag], why) for flag, why in ODD.items() if odd[flag]]
-    if unattributed and ingest.session_like:
+    if ingest.session_like and (unattributed or counts[Result.DROPPED, NO_ADDRESS]):
         keys = ", ".join(sorted(ingest.session_like.keys_noted()))
         lost.append(Lost(SESSION_LIKE, counts[Result.NOTED, SESSION_LIKE], f"an id may stand in {keys}: {REMEDY}"))
     lost += [Lost(reason, n, why) for (reason, why), n in sorted(_buried(letters).items())]

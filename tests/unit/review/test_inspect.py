@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pipeline.core.judging.views import RunView, runs_of
@@ -9,7 +10,7 @@ from pipeline.core.timeline import MINUTE
 from pipeline.review.grouping import conversations
 from pipeline.review.inspect import FileSeen, inspect
 from pipeline.review.sessions import CallSeen
-from tests.unit.core.ingest_support import T, json_request, json_span, read
+from tests.unit.core.ingest_support import T, json_request, json_span, pairs, read
 
 AGENTS_SDK = "opentelemetry.instrumentation.genai.openai_agents"
 
@@ -105,6 +106,17 @@ def test_a_key_that_may_hold_the_missing_id_is_named():
     configured = seen(span(1, "chat", acme__sessionId="7"), conversation_keys=("acme.sessionId",))
     assert [session.session_id for session in configured.sessions] == ["7"]
     assert configured.lost == []
+
+
+def test_a_key_that_may_hold_the_id_that_an_evaluation_is_missing_is_named():
+    attributes = pairs({"gen_ai.evaluation.name": "relevance", "acme.sessionId": "7"})
+    record = {"timeUnixNano": str(T), "eventName": "gen_ai.evaluation.result", "attributes": attributes}
+    logs = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).encode()
+    (found,) = inspect([("logs", logs)]).files
+    assert {reason: count for reason, (count, _) in why(found).items()} == {"looks_like_session_id": 1, "no_address": 1}
+    assert "acme.sessionId" in why(found)["looks_like_session_id"][1]
+    (heeded,) = inspect([("logs", logs)], aliases={"conversation": ("acme.sessionId",)}).files
+    assert list(why(heeded)) == ["no_session"]
 
 
 def test_a_session_costs_what_its_model_calls_cost_if_all_say_it():
