@@ -39,7 +39,9 @@ PURE_MAY_NOT_IMPORT = frozenset(
 PURE_MAY_NOT_IMPORT_PREFIXES = ("clickhouse", "prometheus")
 CLOCK_CALLS = frozenset({"now", "today", "utcnow"})
 
-SHARED = frozenset({"effects", "erasing", "timeline", "windows", "ids", "contracts", "estimators", "packing", "shelf"})
+SHARED = frozenset(
+    {"effects", "erasing", "timeline", "windows", "ids", "contracts", "estimators", "packing", "shelf", "tiers"}
+)
 """What core's steps may share; every other module or folder of core is a step."""
 
 PART_OF = {

@@ -12,26 +12,24 @@ import msgspec
 
 from pipeline.core.correlating.state import Kept, KeyState, Statement
 from pipeline.core.packing import Words, pack_id, unpack_id
-from pipeline.core.shelf import SMALL_PAGE, Shelf, length, read_length
-from pipeline.core.timeline import HOUR
+from pipeline.core.shelf import SMALL_PAGE, length, read_length
+from pipeline.core.tiers import Tiers
 from schemas.outcome import TRACE_KEY
 
 FEW = 8
 """Statements of a key that is packed."""
-HOURS_OF_A_SWEEP = 24
 OF_ITSELF, OF_OTHERS = b"\x01", b"\x02"
 """Before a packed state: of a trace that states its own id, which the key says; of some traces that state the key."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class KeyStates(MutableMapping[bytes, KeyState]):
+class KeyStates(Tiers[KeyState], MutableMapping[bytes, KeyState]):
     """By the key of their state: `k`, the word for tenant and name, the value."""
 
     def __init__(self) -> None:
+        super().__init__(SMALL_PAGE)
         self.words = Words()
-        self.open: dict[bytes, KeyState] = {}
-        self._packed = Shelf(SMALL_PAGE)
 
     def key(self, tenant: str, name: str, value: str) -> bytes:
         number = self.words.number((tenant, name))
@@ -39,60 +37,39 @@ class KeyStates(MutableMapping[bytes, KeyState]):
             return b"k\xff\xff" + "\0".join((tenant, name, value)).encode()
         return b"k" + number.to_bytes(2, "big") + pack_id(value)
 
-    def get(self, key: bytes, default: KeyState | None = None) -> KeyState | None:  # type: ignore[override]
-        state = self.open.get(key)
-        if state is None and (packed := self._packed.get(key)) is not None:
-            state = self._unpack(key, packed)
-        return state or default
-
-    def __getitem__(self, key: bytes) -> KeyState:
-        state = self.get(key)
-        if state is None:
-            raise KeyError(key)
-        return state
-
     def __setitem__(self, key: bytes, state: KeyState) -> None:
         packed = self._pack(key, state)
         if packed is None:
-            self._packed.pop(key)
-            self.open[key] = state
+            self.resting.pop(key)
+            self.awake[key] = state
         else:
-            self.open.pop(key, None)
-            self._packed.put(key, packed)
+            self.awake.pop(key, None)
+            self.resting.put(key, packed)
 
     def __delitem__(self, key: bytes) -> None:
-        if self.open.pop(key, None) is None and self._packed.pop(key) is None:
+        if self.awake.pop(key, None) is None and self.resting.pop(key) is None:
             raise KeyError(key)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.open or key in self._packed
-
-    def __len__(self) -> int:
-        return len(self.open) + len(self._packed)
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from list(self.open)
-        yield from [key for key, _ in self._packed.items()]
 
     def encoded(self, key: bytes) -> bytes:
         """For a checkpoint."""
-        return self._packed.get(key) or _encode(self.open[key])
+        return self.resting.get(key) or _encode(self.awake[key])
 
     def load(self, key: bytes, state: bytes) -> bool:
         """Whether it is packed; then it is taken over."""
         if state[:1] not in (OF_ITSELF, OF_OTHERS):
             return False
-        self._packed.put(key, state)
+        self.resting.put(key, state)
         return True
 
-    def sweep(self, share: float) -> Iterator[tuple[bytes, KeyState]]:
-        for key, packed in self._packed.sweep(share):
+    def look(self, watermark: int) -> Iterator[tuple[bytes, KeyState]]:
+        """The packed ones whose turn it is; they stay packed."""
+        for key, packed in self.turn(watermark):
             yield key, self._unpack(key, packed)
 
-    @property
-    def size(self) -> int:
-        """Bytes of the packed ones."""
-        return self._packed.size
+    def _wake(self, key: bytes) -> KeyState | None:
+        """It stays packed until it is touched."""
+        packed = self.resting.get(key)
+        return None if packed is None else self._unpack(key, packed)
 
     def _pack(self, key: bytes, state: KeyState) -> bytes | None:
         statements = state.statements
@@ -134,13 +111,12 @@ class KeyStates(MutableMapping[bytes, KeyState]):
 class KeptKeys(Kept[KeyState]):
     """The keys of a partition, most of them packed."""
 
-    __slots__ = ("_swept_at", "packed")
+    __slots__ = ("packed",)
 
     def __init__(self, prefix: bytes, expires: Callable[[KeyState], int | None], retention: int) -> None:
         super().__init__(prefix, KeyState, expires, retention)
         self.packed = KeyStates()
         self.states = self.packed
-        self._swept_at = 0
 
     def key(self, *parts: str) -> bytes:
         tenant, name, value = parts
@@ -153,11 +129,7 @@ class KeptKeys(Kept[KeyState]):
 
     def due(self, watermark: int) -> Iterator[tuple[bytes, KeyState]]:
         yield from super().due(watermark)
-        share = min(1.0, (watermark // HOUR - self._swept_at) / HOURS_OF_A_SWEEP)
-        if share <= 0:
-            return
-        self._swept_at = watermark // HOUR
-        for key, state in list(self.packed.sweep(share)):
+        for key, state in list(self.packed.look(watermark)):
             last = self._expires(state)
             if last is not None and last + self._retention < watermark:
                 yield key, state
@@ -170,7 +142,7 @@ class KeptKeys(Kept[KeyState]):
         return self.packed.encoded(key)
 
     def _arm(self, key: bytes, state: KeyState, now: int) -> None:
-        if key in self.packed.open:
+        if key in self.packed.awake:
             super()._arm(key, state, now)
 
 

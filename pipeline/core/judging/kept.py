@@ -9,8 +9,7 @@ The rule this file keeps: to whoever asks, a conversation at rest is the same as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Iterator, Sequence
 
 import msgspec
 
@@ -27,7 +26,8 @@ from pipeline.core.judging.settled import Settled
 from pipeline.core.judging.state import Conversation
 from pipeline.core.judging.views import TraceView
 from pipeline.core.packing import Words, pack_id, unpack_id
-from pipeline.core.shelf import Shelf, length, read_length
+from pipeline.core.shelf import length, read_length
+from pipeline.core.tiers import Tiers
 from pipeline.core.timeline import HOUR, TimeRules
 from schemas.verdict import Verdict
 
@@ -35,14 +35,12 @@ CONVERSATION = b"c"
 RESTING, PLAIN = b"\x01", b"\x02"
 """Before the state of a conversation at rest; the hour in which it leaves follows, in four bytes. A plain one has
 nothing but one session."""
-HOURS_OF_A_SWEEP = 24
-"""In so many hours of event time everything at rest is looked at once, whether its retention is over."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Conversation).decode
 
 
-class Kept(Mapping[bytes, Conversation]):
+class Kept(Tiers[Conversation]):
     """The conversations, by the key of their state.
 
     Args:
@@ -56,42 +54,20 @@ class Kept(Mapping[bytes, Conversation]):
         guard: SettledGuard,
         judge: Callable[[bytes, Conversation], Sequence[Verdict]],
     ) -> None:
+        super().__init__()
         self._rules, self._judge = rules, judge
         self.words = Words()
-        self.awake: dict[bytes, Conversation] = {}
-        self.resting = Shelf()
         self.settled = Settled(book, guard, self.words)
         self._restless: set[bytes] = set()
-        self._swept_at = 0
 
     # -- as a map ------------------------------------------------------------------------------------------------------
-
-    def __getitem__(self, key: bytes) -> Conversation:
-        conversation: Conversation | None = self.get(key)
-        if conversation is None:
-            raise KeyError(key)
-        return conversation
-
-    def get(self, key: bytes, default: Any = None) -> Any:
-        """The conversation, awake."""
-        return self.awake.get(key) or self._wake(key) or default
 
     def __setitem__(self, key: bytes, conversation: Conversation) -> None:
         self.awake[key] = conversation
 
-    def __contains__(self, key: object) -> bool:
-        return key in self.awake or key in self.resting
-
-    def __len__(self) -> int:
-        return len(self.awake) + len(self.resting)
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from list(self.awake)
-        yield from [key for key, _ in self.resting.items()]
-
     def pop(self, key: bytes, default: Conversation | None = None) -> Conversation | None:
         """Take it out, awake."""
-        conversation: Conversation | None = self.get(key, default)
+        conversation = self.get(key, default)
         self._drop(key)
         return conversation
 
@@ -209,12 +185,7 @@ class Kept(Mapping[bytes, Conversation]):
 
     def due(self, watermark: int) -> list[bytes]:
         """Those at rest whose retention is over, as far as it was their turn to be looked at."""
-        hour = watermark // HOUR
-        share = min(1.0, (hour - self._swept_at) / HOURS_OF_A_SWEEP)
-        if share <= 0:
-            return []
-        self._swept_at = hour
-        return [key for key, state in self.resting.sweep(share) if _hour(state) <= hour]
+        return [key for key, state in self.turn(watermark) if _hour(state) <= watermark // HOUR]
 
     def leave(self, key: bytes) -> list[Contribution]:
         """Forget one. Returns: what its sessions count."""

@@ -238,7 +238,7 @@ class ResolveStep:
             if self._armed.get(key) != due:
                 continue
             del self._armed[key]
-            trace = self.traces.moving.get(key)
+            trace = self.traces.awake.get(key)
             if trace is None:
                 continue
             if self._due(trace) < watermark:
@@ -267,7 +267,7 @@ class ResolveStep:
         """Not past the start of the oldest span that still waits for its conversation."""
         while self._holding:
             start, key = self._holding[0]
-            trace = self.traces.moving.get(key)
+            trace = self.traces.awake.get(key)
             if trace is not None and trace.held and trace.start == start:
                 return min(watermark, start)
             heapq.heappop(self._holding)
@@ -292,4 +292,4 @@ class ResolveStep:
         return self._eraser.tombstones.with_changes(states, gone)
 
     def unresolved(self) -> int:
-        return sum(trace.held for trace in self.traces.moving.values())
+        return sum(trace.held for trace in self.traces.awake.values())

@@ -7,27 +7,27 @@ exception and keeps all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 
 import msgspec
 
 from pipeline.core.packing import pack_id, unpack_id
 from pipeline.core.resolving.leads import Way
 from pipeline.core.resolving.state import TraceState
-from pipeline.core.shelf import SMALL_PAGE, Shelf
+from pipeline.core.shelf import SMALL_PAGE
+from pipeline.core.tiers import Tiers
 from pipeline.core.timeline import HOUR
 from schemas.outcome import TRACE_KEY
 
 SIMPLE, FULL = b"\x01", b"\x02"
 """Before the state of a settled trace; the hour in which it leaves follows, in four bytes."""
-HOURS_OF_A_SWEEP = 24
 TRACE_ID_BYTES = 16
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(TraceState).decode
 
 
-class Traces(MutableMapping[bytes, TraceState]):
+class Traces(Tiers[TraceState], MutableMapping[bytes, TraceState]):
     """By the key of their state, which ends in the trace id. Whoever gets a settled one may change it until `settle`.
 
     Args:
@@ -35,49 +35,23 @@ class Traces(MutableMapping[bytes, TraceState]):
     """
 
     def __init__(self, retention: int) -> None:
+        super().__init__(SMALL_PAGE)
         self._retention = retention
-        self.moving: dict[bytes, TraceState] = {}
-        self._settled = Shelf(SMALL_PAGE)
         self._out: set[bytes] = set()
-        self._swept_at = 0
-
-    def __getitem__(self, key: bytes) -> TraceState:
-        trace = self.find(key)
-        if trace is None:
-            raise KeyError(key)
-        return trace
-
-    def find(self, key: bytes) -> TraceState | None:
-        """The trace, ready to be changed."""
-        trace = self.moving.get(key)
-        if trace is None and (state := self._settled.pop(key)) is not None:
-            trace = self.moving[key] = self._unpack(key, state)
-            self._out.add(key)
-        return trace
 
     def __setitem__(self, key: bytes, trace: TraceState) -> None:
-        self.moving[key] = trace
+        self.awake[key] = trace
 
     def __delitem__(self, key: bytes) -> None:
-        if self.moving.pop(key, None) is None and self._settled.pop(key) is None:
+        if self.awake.pop(key, None) is None and self.resting.pop(key) is None:
             raise KeyError(key)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.moving or key in self._settled
-
-    def __len__(self) -> int:
-        return len(self.moving) + len(self._settled)
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from list(self.moving)
-        yield from [key for key, _ in self._settled.items()]
 
     def settle(self, key: bytes) -> None:
         """Pack it, if it has settled."""
-        trace = self.moving.get(key)
+        trace = self.awake.get(key)
         if trace is not None and trace.settled is not None:
-            self._settled.put(key, self._pack(trace))
-            del self.moving[key]
+            self.resting.put(key, self._pack(trace))
+            del self.awake[key]
         self._out.discard(key)
 
     def settle_all(self) -> None:
@@ -88,29 +62,28 @@ class Traces(MutableMapping[bytes, TraceState]):
     def due(self, watermark: int) -> list[bytes]:
         """Settled ones whose retention is over, as far as it was their turn to be looked at."""
         hour = watermark // HOUR
-        share = min(1.0, (hour - self._swept_at) / HOURS_OF_A_SWEEP)
-        if share <= 0:
-            return []
-        self._swept_at = hour
-        return [key for key, state in self._settled.sweep(share) if int.from_bytes(state[1:5], "big") < hour]
+        return [key for key, state in self.turn(watermark) if int.from_bytes(state[1:5], "big") < hour]
 
     def load(self, key: bytes, state: bytes) -> TraceState | None:
         """Returns: the trace, if it may still move."""
         if state[:1] in (SIMPLE, FULL):
-            self._settled.put(key, state)
+            self.resting.put(key, state)
             return None
-        trace = self.moving[key] = _decode(state)
+        trace = self.awake[key] = _decode(state)
         return trace
 
     def state(self, key: bytes) -> bytes | None:
         """For a checkpoint; None if it is gone."""
-        trace = self.moving.get(key)
-        return self._settled.get(key) if trace is None else _encode(trace)
+        trace = self.awake.get(key)
+        return self.resting.get(key) if trace is None else _encode(trace)
 
-    @property
-    def size(self) -> int:
-        """Bytes of the settled ones."""
-        return self._settled.size
+    def _wake(self, key: bytes) -> TraceState | None:
+        state = self.resting.pop(key)
+        if state is None:
+            return None
+        trace = self.awake[key] = self._unpack(key, state)
+        self._out.add(key)
+        return trace
 
     def _pack(self, trace: TraceState) -> bytes:
         hour = (-(-(trace.last_end + self._retention) // HOUR)).to_bytes(4, "big")
