@@ -117,6 +117,12 @@ CAUGHT_UP = Metric(
     "Messages read directly because the engine did not deliver them.",
     ("stage", "topic"),
 )
+COMMIT_AGE = Metric(
+    "trueup_commit_age_seconds",
+    Type.GAUGE,
+    "For how long something that waits in a partition has not become durable; 0 where nothing waits.",
+    ("topic", "partition"),
+)
 OPEN_SESSIONS = Metric("trueup_open_sessions", Type.GAUGE, "Sessions that are not terminal yet.")
 UNRESOLVED_TRACES = Metric("trueup_unresolved_traces", Type.GAUGE, "Traces whose conversation is not known yet.")
 WAITING_OUTCOMES = Metric("trueup_waiting_outcomes", Type.GAUGE, "Outcomes whose session is not known yet.")
@@ -156,6 +162,7 @@ METRICS: tuple[Metric, ...] = (
     PARTITION_OWNED,
     PARTITIONS,
     CAUGHT_UP,
+    COMMIT_AGE,
     OPEN_SESSIONS,
     UNRESOLVED_TRACES,
     WAITING_OUTCOMES,

@@ -58,6 +58,9 @@ class Readings(Protocol):
     def caught_up(self) -> Iterable[tuple[str, str, int]]:
         """Stage, topic, how many messages were read past the engine."""
 
+    def commit_ages(self) -> Iterable[tuple[str, int, float]]:
+        """Topic, partition, seconds."""
+
     def session_like(self) -> Iterable[tuple[str, int]]:
         """Unknown attributes that look as if they held conversation ids, and of how many spans."""
 
@@ -112,6 +115,7 @@ class Exporter(Collector):
         yield _gauge(metrics.PARTITION_OWNED, (((s, str(p)), 1) for s, p in self._readings.owned()))
         yield _gauge(metrics.PARTITIONS, (((s,), n) for s, n in self._readings.partitions()))
         yield _counter(metrics.CAUGHT_UP, (((s, t), n) for s, t, n in self._readings.caught_up()))
+        yield _gauge(metrics.COMMIT_AGE, (((t, str(p)), age) for t, p, age in self._readings.commit_ages()))
         for name, value in self._readings.gauges().items():
             yield _gauge(metrics.PLAIN_GAUGES[name], [((), value)])
         yield _gauge(metrics.BUILD_INFO, [((self._version,), 1)])

@@ -126,6 +126,14 @@ class ProcessReadings:
         for stage, runner in self._stages.items():
             yield stage.value, runner.spec.source.value, runner.statistics.caught_up_records
 
+    def commit_ages(self) -> Iterable[tuple[str, int, float]]:
+        for runner in self._stages.values():
+            for partition, age in sorted(runner.commit_ages().items()):
+                yield runner.spec.source.value, partition, age
+        for group in (self._ingest, self._sink):
+            for (topic, partition), age in sorted(group.commit_ages().items()) if group is not None else ():
+                yield topic, partition, age
+
     def gauges(self) -> Mapping[str, float]:
         found: dict[str, float] = {}
         if self._stages:

@@ -77,6 +77,9 @@ class FakeWorker:
     def caught_up(self) -> Iterable[tuple[str, str, int]]:
         return []
 
+    def commit_ages(self) -> Iterable[tuple[str, int, float]]:
+        return []
+
     def session_like(self) -> Iterable[tuple[str, int]]:
         return []
 

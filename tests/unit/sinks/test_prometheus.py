@@ -74,6 +74,9 @@ class Fake:
     def caught_up(self) -> Iterable[tuple[str, str, int]]:
         return [("judge", "trueup.session-events", 3)]
 
+    def commit_ages(self) -> Iterable[tuple[str, int, float]]:
+        return [("trueup.rows", 2, 12.5)]
+
     def session_like(self) -> Iterable[tuple[str, int]]:
         return [("acme.sessionId", 5)]
 
@@ -166,6 +169,8 @@ def test_the_pipelines_own_numbers_are_told() -> None:
         == 3
     )
     assert found["trueup_session_like_attributes_total", frozenset({("attribute", "acme.sessionId")})] == 5
+    waits = frozenset({("topic", "trueup.rows"), ("partition", "2")})
+    assert found["trueup_commit_age_seconds", waits] == 12.5
     assert found["trueup_open_sessions", frozenset()] == 4
     assert found["trueup_partitions", frozenset({("stage", "judge")})] == 8
     assert found["trueup_outcome_to_gauge_seconds_bucket", frozenset({("le", "5.0")})] == 1
