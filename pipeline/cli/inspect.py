@@ -16,8 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.cli.common import Config, Debug, settings
-from pipeline.errors import TrueupError
-from pipeline.review.inspect import FileSeen, Lost
+from pipeline.review.inspect import FileSeen, Lost, Report, unreadable
 from pipeline.review.inspect import inspect as inspected
 
 WIDTH = 140  # of the table where there is no terminal
@@ -28,10 +27,6 @@ class Format(StrEnum):
 
     TABLE = "table"
     JSON = "json"
-
-
-class Unreadable(TrueupError):
-    """A file that is not there, or cannot be read."""
 
 
 def inspect(
@@ -47,15 +42,24 @@ def inspect(
 ) -> None:
     """Reads files of spans and log records as the pipeline would: the sessions in them, and what is lost and why.
 
+    Files that hold no OTLP are told on stderr; status 2 means that all are such.
+
     Example: trueup inspect spans.pb more.json --format json
     """
     chosen = settings(config)
-    given = [(str(file), _read(file)) for file in files]
-    report = inspected(given, chosen.rules, chosen.conversation_keys, chosen.aliases, together)
+    given, missing = _read(files)
+    seen = inspected(given, chosen.rules, chosen.conversation_keys, chosen.aliases, together).files
+    report = Report([*seen, *missing])
+    read = [one for one in report.files if not one.unreadable]
     if format_ is Format.JSON:
         print(msgspec.json.format(report.to_json()).decode())
-    else:
-        Console(width=None if sys.stdout.isatty() else WIDTH).print(table(report.files))
+    elif read:
+        Console(width=None if sys.stdout.isatty() else WIDTH).print(table(read))
+    for one in report.files:
+        if one.unreadable:
+            print(f"trueup: {one.file}: {one.unreadable}", file=sys.stderr)
+    if not read:
+        raise typer.Exit(2)
 
 
 def table(files: Iterable[FileSeen]) -> Table:
@@ -111,12 +115,13 @@ def _count(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def _read(file: Path) -> bytes:
-    """
-    Raises:
-        Unreadable: with the reason.
-    """
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise Unreadable(f"{file}: cannot be read: {error.strerror}; name files of OTLP spans") from error
+def _read(files: Iterable[Path]) -> tuple[list[tuple[str, bytes]], list[FileSeen]]:
+    """Names and contents, and the files that there is nothing of."""
+    given: list[tuple[str, bytes]] = []
+    missing: list[FileSeen] = []
+    for file in files:
+        try:
+            given.append((str(file), file.read_bytes()))
+        except OSError as error:
+            missing.append(unreadable(str(file), f"cannot be read: {error.strerror}; name files of OTLP spans"))
+    return given, missing

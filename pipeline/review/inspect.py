@@ -7,7 +7,7 @@ time is not known, its traces are grouped by RULES.md 4 to 8, and nothing of wha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from pipeline.core.judging.oddities import MISSING_PARENTS, SEVERAL_SUBJECTS, TR
 from pipeline.core.otlp.read_logs import holds_logs
 from pipeline.core.timeline import TimeRules
 from pipeline.review.evaluations import EvaluationSeen, evaluations_in
+from pipeline.review.foreign import what_it_is
 from pipeline.review.grouping import Conversation, conversations
 from pipeline.review.requests import requests_in
 from pipeline.review.sessions import SessionSeen, sessions_of
@@ -55,6 +56,7 @@ ODD = {
 SESSION_LIKE = "looks_like_session_id"
 REMEDY = 'if it does, name the attribute: TRUEUP_ALIASES="conversation=..."'
 NO_WORK = "no_work"
+NOT_OTLP = "not_otlp"
 NO_ID = "no_conversation_id"
 
 _span = msgspec.msgpack.Decoder(Span).decode
@@ -76,6 +78,7 @@ class FileSeen(msgspec.Struct, frozen=True, omit_defaults=True):
         spans: those that are understood as spans.
         log_records: all; `answers`: those that tell of a model's answer.
         evaluations: that spans or log records carry.
+        unreadable: what the file is instead, where it holds no OTLP at all.
     """
 
     file: str
@@ -85,6 +88,7 @@ class FileSeen(msgspec.Struct, frozen=True, omit_defaults=True):
     log_records: int = 0
     answers: int = 0
     evaluations: list[EvaluationSeen] = []
+    unreadable: str = ""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -113,18 +117,29 @@ def inspect(
         options["conversation_keys"] = conversation_keys
     rules = rules or TimeRules()
     given = list(files)
-    if together:
-        return Report(
-            [_inspect(" + ".join(name for name, _ in given), [content for _, content in given], rules, options)]
-        )
-    return Report([_inspect(name, [content], rules, options) for name, content in given])
+    if not together:
+        return Report([_inspect([one], rules, options) for one in given])
+    readings = {name: _inspect([(name, content)], rules, options) for name, content in given}
+    sound = [(name, content) for name, content in given if not readings[name].unreadable]
+    foreign = [one for one in readings.values() if one.unreadable]
+    return Report([*([_inspect(sound, rules, options)] if sound else []), *foreign])
 
 
-def _inspect(name: str, contents: Iterable[bytes], rules: TimeRules, options: dict[str, Any]) -> FileSeen:
+def unreadable(file: str, why: str, requests: int = 0) -> FileSeen:
+    """A file of which nothing is known but why; `requests` is how many it was taken for."""
+    return FileSeen(file, 0, [], [Lost(NOT_OTLP, requests, why)] if requests else [], unreadable=why)
+
+
+def _inspect(files: Sequence[tuple[str, bytes]], rules: TimeRules, options: dict[str, Any]) -> FileSeen:
+    name = " + ".join(name for name, _ in files)
+    requests = [request for _, content in files for request in requests_in(content)]
     ingest = Ingest(1, rules, **options)
-    for number, request in enumerate(request for content in contents for request in requests_in(content)):
+    for number, request in enumerate(requests):
         topic = Topic.OTLP_LOGS if holds_logs(request) else Topic.OTLP_SPANS
         ingest.on_record(topic, 0, number, 0, None, request)
+    counts = ingest.outbox.counts
+    if counts[Result.RECEIVED, "record"] + counts[Result.NOTED, "empty_record"] == len(requests):
+        return unreadable(name, what_it_is(files[0][1]), len(requests))
     records, counts = ingest.outbox.take()
     sent = [record for batch in records.values() for record in batch]
     spans = [_span(record.body) for record in sent if isinstance(record, SpanArrival)]

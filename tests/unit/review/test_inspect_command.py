@@ -11,22 +11,20 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.cli.inspect import Unreadable
 from pipeline.cli.worker import options_of
 from pipeline.settings import Settings
 from tests.unit.core.ingest_support import json_request, json_span
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 WITHOUT_IDS = GOLDEN / "otel-google-genai" / "traces.otlp.pb"
+GIVE = "give what an exporter sends, as protobuf or JSON"
 WITH_IDS = GOLDEN / "langfuse-v3-openai" / "traces.otlp.pb"
 
 
 def said(*arguments: str) -> str:
     done = CliRunner().invoke(app, ["inspect", *arguments])
-    if isinstance(done.exception, Unreadable):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.output
+    assert (done.exit_code, done.stderr) == (0, ""), done.output
+    return done.stdout
 
 
 def test_one_table_tells_what_is_understood_and_what_is_lost_and_why() -> None:
@@ -98,9 +96,32 @@ def test_an_alias_that_cannot_be_meant_ends_in_one_line(tmp_path: Path) -> None:
     assert "'agnet' takes no attribute keys; those that do: agent" in line
 
 
-def test_a_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(Unreadable, match=r"nowhere\.pb: cannot be read: No such file"):
-        said("nowhere.pb")
+def test_where_nothing_can_be_read_each_file_is_told_and_the_status_is_2(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("hello")
+    for form in ("table", "json"):
+        done = CliRunner().invoke(app, ["inspect", "nowhere.pb", str(notes), str(tmp_path), "--format", form])
+
+        assert done.exit_code == 2
+        assert [line.split(": ", 2)[1:] for line in done.stderr.splitlines()] == [
+            [str(notes), "is plain text, and no OTLP spans or log records; " + GIVE],
+            ["nowhere.pb", "cannot be read: No such file or directory; name files of OTLP spans"],
+            [str(tmp_path), "cannot be read: Is a directory; name files of OTLP spans"],
+        ]
+        assert form == "table" or all(one["unreadable"] for one in json.loads(done.stdout)["files"])
+        assert form == "json" or done.stdout == ""
+
+
+@pytest.mark.parametrize("together", [[], ["--together"]])
+def test_what_cannot_be_read_keeps_nothing_else_from_being_read(tmp_path: Path, together: list[str]) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("hello")
+    done = CliRunner().invoke(app, ["inspect", "nowhere.pb", str(notes), str(WITH_IDS), *together])
+
+    assert done.exit_code == 0
+    assert [line.split(": ")[1] for line in done.stderr.splitlines()] == [str(notes), "nowhere.pb"]
+    assert "24 spans; 2 sessions;" in " ".join(done.stdout.split())
+    assert "notes.txt" not in done.stdout
 
 
 def test_help_has_an_example() -> None:
