@@ -89,7 +89,7 @@ class Bench:
     def _cut(self, key: bytes, conversation: Conversation, anew: bool = False) -> list[Session]:
         """Cut it, unless it was cut before as it is now: then its sessions bring their summaries along."""
         views, packed = self.seen.views(key, conversation, anew), self.kept.settled.sessions(key)
-        contracts = sum(1 for _ in self._book)  # there are only ever more of them
+        contracts = len(self._book)  # there are only ever more of them
         known = self._cuts.get(key)
         if known is not None and known.is_of(views, packed, contracts):
             return list(known.sessions)
