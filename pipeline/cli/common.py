@@ -19,6 +19,7 @@ from pipeline.errors import TrueupError
 from pipeline.runners.options import RunnerOptions
 from pipeline.settings import Settings
 from pipeline.settings import load as load_settings
+from pipeline.worker.parts import Part, ProcessOptions
 
 EMBEDDED_PARTITIONS = 2
 EMBEDDED_CHECKPOINT_SECONDS = 0.25
@@ -175,4 +176,17 @@ def runner_options(chosen: Settings, embedded: bool, name: str = "") -> RunnerOp
         session_timeout=seconds(chosen.broker_session_timeout, EMBEDDED_SESSION_SECONDS, SESSION_SECONDS),
         heal_after=chosen.heal_after.total_seconds(),
         idle_after=chosen.idle_after.total_seconds(),
+    )
+
+
+def process_options(parts: frozenset[Part], chosen: Settings, embedded: bool = False, name: str = "") -> ProcessOptions:
+    """What every process is made from, whatever its parts are."""
+    return ProcessOptions(
+        parts=parts,
+        runner=runner_options(chosen, embedded, name),
+        rules=chosen.rules,
+        host=chosen.host,
+        replication=1 if embedded else chosen.replication,
+        tokens=chosen.tokens,
+        version=version(),
     )

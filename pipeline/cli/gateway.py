@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from pipeline.cli.common import Brokers, Config, Debug, runner_options, settings, version
+from pipeline.cli.common import Brokers, Config, Debug, process_options, settings
 from pipeline.cli.process import run
-from pipeline.worker.parts import GATEWAY, ProcessOptions
+from pipeline.worker.parts import GATEWAY
 
 
 def gateway(
@@ -22,15 +23,4 @@ def gateway(
     Example: TRUEUP_TOKENS=/run/secrets/tokens TRUEUP_HOST=0.0.0.0 trueup gateway --brokers kafka-1:9092
     """
     chosen = settings(config, brokers=brokers, gateway_port=port)
-    run(
-        ProcessOptions(
-            parts=GATEWAY,
-            runner=runner_options(chosen, embedded=False),
-            rules=chosen.rules,
-            host=chosen.host,
-            gateway_port=chosen.gateway_port,
-            replication=chosen.replication,
-            tokens=chosen.tokens,
-            version=version(),
-        )
-    )
+    run(replace(process_options(GATEWAY, chosen), gateway_port=chosen.gateway_port))

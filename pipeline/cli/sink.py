@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -13,12 +14,11 @@ from pipeline.cli.common import (
     DataDir,
     Debug,
     contracts_of,
-    runner_options,
+    process_options,
     settings,
-    version,
 )
 from pipeline.cli.process import run
-from pipeline.worker.parts import SINK, ProcessOptions
+from pipeline.worker.parts import SINK
 
 
 def sink(
@@ -38,17 +38,11 @@ def sink(
     """
     chosen = settings(config, brokers=brokers, contracts=contracts, data_dir=data_dir, dsn=dsn, sink_port=port)
     run(
-        ProcessOptions(
-            parts=SINK,
-            runner=runner_options(chosen, embedded=False),
+        replace(
+            process_options(SINK, chosen),
             contracts=contracts_of(chosen),
-            rules=chosen.rules,
-            host=chosen.host,
             api_port=chosen.sink_port,
             dsn=chosen.store_dsn,
-            replication=chosen.replication,
-            tokens=chosen.tokens,
             label_budget=chosen.label_budget,
-            version=version(),
         )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import signal
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -15,10 +16,9 @@ from pipeline.cli.common import (
     DataDir,
     Debug,
     contracts_of,
-    runner_options,
+    process_options,
     settings,
     subject_key,
-    version,
 )
 from pipeline.cli.process import run
 from pipeline.runners.options import Breakpoints, KillAt
@@ -63,19 +63,13 @@ def options_of(chosen: Settings, embedded: bool, kill_at: str = "", name: str = 
     """What a worker is made from; the embedded one is the gateway and the sink, too."""
     # The files of an in-process store belong to one process: the sink's, where there is one.
     has_store = embedded or not chosen.store_dsn.startswith(EMBEDDED)
-    return ProcessOptions(
-        parts=EVERYTHING if embedded else WORKER,
-        runner=runner_options(chosen, embedded, name),
+    return replace(
+        process_options(EVERYTHING if embedded else WORKER, chosen, embedded, name),
         contracts=contracts_of(chosen),
-        rules=chosen.rules,
-        host=chosen.host,
         gateway_port=chosen.gateway_port,
         api_port=chosen.worker_port,
         dsn=chosen.store_dsn if has_store else "",
-        replication=1 if embedded else chosen.replication,
-        tokens=chosen.tokens,
         label_budget=chosen.label_budget,
-        version=version(),
         tenant_from=chosen.tenant_from,
         agent_sources=None if chosen.agent_sources is None else frozenset(chosen.agent_sources),
         outcome_sources=chosen.outcome_sources,

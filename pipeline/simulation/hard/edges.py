@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pipeline.simulation.hard.acts import SEARCHES, answer, chat, question, tool
 from pipeline.simulation.hard.families import DECLINED, NO, ORDER, SETTLED, STATUS, TICKET, YES, by_key, task
-from pipeline.simulation.hard.scene import Scene
+from pipeline.simulation.hard.scene import Scene, Trace
 from pipeline.simulation.plan import CLOCK_SKEW_NS, HOUR_NS, MINUTE_NS, RESUME_WINDOW_NS
 
 ORDERS = (chat(), tool("submit_order"), answer())
@@ -26,11 +26,7 @@ def quiet(scene: Scene) -> None:
     for which, past_ns in (("a", 0), ("b", 1)):
         one = scene.trace(scene.name(which), 0, *SEARCHES, says=says)
         two = scene.trace(scene.name(which), 0, *SEARCHES, says=says, start_ns=one.end_ns + RESUME_WINDOW_NS + past_ns)
-        if not past_ns:
-            scene.session(scene.name(which), [one, two], STATUS, complete=True)
-            continue
-        scene.session(scene.name(which), [one], STATUS, complete=True, reopened=True)
-        scene.session(scene.name(which), [two], STATUS, complete=True)
+        _one_or_two(scene, which, one, two, apart=bool(past_ns))
 
 
 def grace(scene: Scene) -> None:
@@ -44,11 +40,16 @@ def grace(scene: Scene) -> None:
             says=task(STATUS, claim=None),
             start_ns=one.end_ns + CLOSING_GRACE_NS + past_ns,
         )
-        if not past_ns:
-            scene.session(scene.name(which), [one, two], STATUS, complete=True)
-            continue
-        scene.session(scene.name(which), [one], STATUS, complete=True, reopened=True)
-        scene.session(scene.name(which), [two], STATUS, complete=True)
+        _one_or_two(scene, which, one, two, apart=bool(past_ns))
+
+
+def _one_or_two(scene: Scene, which: str, one: Trace, two: Trace, apart: bool) -> None:
+    """The same session; or the next, and with it the customer is back."""
+    if not apart:
+        scene.session(scene.name(which), [one, two], STATUS, complete=True)
+        return
+    scene.session(scene.name(which), [one], STATUS, complete=True, reopened=True)
+    scene.session(scene.name(which), [two], STATUS, complete=True)
 
 
 def wait(scene: Scene) -> None:

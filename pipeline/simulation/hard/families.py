@@ -9,7 +9,7 @@ from pipeline.simulation.plan import Value
 ORDER, STATUS, RETURN, MULTI, SEARCH = (
     "order_placement", "order_status", "return", "multi_item_modification", "product_search",
 )  # fmt: skip
-ORDER_KEY, RETURN_KEY = "order_id", "return_id"
+ORDER_KEY = "order_id"
 
 DONE: Mapping[str, Mapping[str, Value]] = {
     ORDER: {"order_id": "A-100", "items_verified": True, "address_confirmed": True, "gift": False},
