@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pipeline.core.timeline import MINUTE
 from schemas.topics import Topic
 from tests.unit.core.ingest_support import SPAN, TRACE, Read, T, ingest, json_request, json_span, proto, read
+from tests.unit.core.json_documents import documents, scalars
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SMALL = 50_000  # bytes: a mutated payload is read hundreds of times
@@ -28,13 +29,6 @@ OUTCOME_FIELDS = [
     *("event_id", "event_time", "event_version", "source", "kind", "tenant", "data"),
     *("session_id", "correlation", "trace_id", "ordinal"),
 ]
-
-scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8)
-documents = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def balanced(result: Read) -> None:

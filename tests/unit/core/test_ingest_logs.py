@@ -27,6 +27,7 @@ from tests.unit.core.ingest_support import (
     pairs,
     proto,
 )
+from tests.unit.core.json_documents import documents
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CALL = {"id": "call-1", "type": "function", "function": {"name": "lookup_order", "arguments": "the secret"}}
@@ -281,6 +282,8 @@ def test_an_evaluation_of_a_response_leads_to_the_trace_that_has_it():
     assert (arrival.trace_id, arrival.response_id, arrival.ids, arrival.work) == (
         found.outcome.trace_id, "r-1", (), False,
     )  # fmt: skip
+    own = request(evaluation({"acme.answer_id": "r-1"}, traceId=None, spanId=None))
+    assert read_logs(own, aliases={"response_id": ("acme.answer_id",)}).arrivals[0].response_id == "r-1"
     other = read_logs(request(evaluation({"gen_ai.response.id": "r-2"}, traceId=None, spanId=None)))
     assert other.outcome.trace_id != found.outcome.trace_id
 
@@ -301,12 +304,6 @@ FIELDS = [
     *("traceId", "spanId", "timeUnixNano", "observedTimeUnixNano", "eventName", "attributes", "body"),
     *("severityNumber", "event_name"),
 ]
-scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8)
-documents = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def balanced(found: Read) -> None:
