@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import signal
 
-# A shell that runs the tests in the background has Ctrl-C ignored, and the processes that tests start would inherit that.
+# A shell that runs the tests in the background has Ctrl-C ignored, and what tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -158,7 +158,7 @@ class Logs:
             at.bury("bad_evaluation", "an evaluation without a name", one.tenant, one.trace_id.hex())
             return
         slim, _ = answer_in(one.log, one.event, self._reader, one.tenant, partial(at.outbox.count, Result.NOTED))
-        response = response_of(one.log)
+        response = slim.response_id or response_of(one.log)
         about = {"response_id": response} if response else {}
         if one.trace_id:
             address = {"trace_id": one.trace_id.hex()}

@@ -221,6 +221,6 @@ def has_inner_inference(span: OSpan, trace: OTrace) -> bool:
         above = ancestors(other, trace)
         if other.kind == "inference" and span in above:
             between = above[: above.index(span)]
-            if not any(s.kind in ("agent", "tool") for s in between):
+            if not any(s.kind in ("agent", "tool", "handoff") for s in between):
                 return True
     return False

@@ -150,7 +150,8 @@ def cost_of(calls: Iterable[Span]) -> int | None:
 def calls_once(traces: Iterable[TraceView]) -> list[Span]:
     """Model and embedding spans, each call once.
 
-    A model span with a model span below it and no agent or tool between is a wrapper; equal response ids are one call.
+    A model span with a model span below it and no agent, tool or hand-off between is a wrapper; equal response ids are
+    one call.
     """
     found: list[Span] = []
     seen: set[str] = set()
@@ -159,7 +160,7 @@ def calls_once(traces: Iterable[TraceView]) -> list[Span]:
         for span in trace.spans:
             if span.kind is Kind.INFERENCE:
                 for up in trace.ancestors(span):
-                    if up.kind in (Kind.AGENT, Kind.TOOL):
+                    if up.kind in (Kind.AGENT, Kind.TOOL, Kind.HANDOFF):
                         break
                     if up.kind in (Kind.INFERENCE, Kind.EMBEDDING):
                         wrappers.add(up.span_id)

@@ -41,8 +41,9 @@ def test_case_G02_of_models_within_models_the_innermost_counts() -> None:
 
 def test_case_G02_a_model_that_a_tool_of_a_model_calls_is_a_call_of_its_own() -> None:
     model = {**CHAT, **usage(10, 4)}
-    inner = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "ask"}
-    assert tokens(AGENT, model, inner, model, chain=True) == [20, 8, 0]
+    for name in ("ask", "transfer_to_human"):  # a hand-off is a tool, too
+        inner = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+        assert tokens(AGENT, model, inner, model, chain=True) == [20, 8, 0]
 
 
 def test_case_G03_a_wrapper_with_a_rolled_up_sum_and_no_model_is_left_out_whole() -> None:
