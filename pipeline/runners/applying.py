@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pipeline.logs import Log
 from pipeline.runners.bad_records import BadRecords, StepBroke
@@ -20,8 +21,9 @@ from pipeline.runners.restoring import restore
 log = Log("runners.applying")
 
 
-class Applying:
-    """One partition of a stage, and what it has applied.
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One partition of a stage, and what a worker needs to apply its input.
 
     Args:
         make: a new, empty partition.
@@ -29,30 +31,34 @@ class Applying:
         clock: seconds, monotonic.
     """
 
-    def __init__(
-        self,
-        spec: StageSpec,
-        number: int,
-        broker: MessageLog,
-        checkpoint: Checkpoint,
-        options: RunnerOptions,
-        statistics: Statistics,
-        make: Callable[[], Partition],
-        committed: int,
-        clock: Callable[[], float],
-    ) -> None:
-        self.spec, self.number, self._broker, self._checkpoint = spec, number, broker, checkpoint
-        self._options, self._statistics, self._make, self._committed = options, statistics, make, committed
-        self._clock = clock
+    spec: StageSpec
+    number: int
+    broker: MessageLog
+    checkpoint: Checkpoint
+    options: RunnerOptions
+    statistics: Statistics
+    make: Callable[[], Partition]
+    committed: int = 0
+    clock: Callable[[], float] = time.monotonic
+
+
+class Applying:
+    """One partition of a stage, and what it has applied."""
+
+    def __init__(self, given: Assignment) -> None:
+        self.spec, self.number = given.spec, given.number
+        self._broker, self._checkpoint = given.broker, given.checkpoint
+        self._options, self._statistics = given.options, given.statistics
+        self._make, self._committed, self._clock = given.make, given.committed, given.clock
         self.partition: Partition | None = None
         self.ready = False
         self.fenced = False
         self._opened = asyncio.Event()
         self._turn = asyncio.Lock()  # who applies: the engine's delivery, or the healer
         self._flushing = asyncio.Lock()
-        self._moved = self._last_records = self._flushed = clock()
+        self._moved = self._last_records = self._flushed = self._clock()
         self._told_caught_up = True
-        self._bad = BadRecords(spec.stage, number)
+        self._bad = BadRecords(given.spec.stage, given.number)
 
     async def open(self) -> None:
         """Take the partition over; what is still held from before is used when nobody else had it meanwhile."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from pipeline.errors import InputLost, InputRemade, NoProgress
 from pipeline.logs import Log
-from pipeline.runners.applying import Applying
+from pipeline.runners.applying import Applying, Assignment
 from pipeline.runners.bad_records import StepBroke
-from pipeline.runners.checkpoint import Checkpoint, Cut, Fenced
-from pipeline.runners.messages import Incoming, MessageLog
-from pipeline.runners.options import RunnerOptions, StageSpec, Statistics, heartbeat_seconds
+from pipeline.runners.checkpoint import Cut, Fenced
+from pipeline.runners.messages import Incoming
+from pipeline.runners.options import heartbeat_seconds
 from pipeline.runners.partition import Partition
 
 log = Log("runners.delivery")
@@ -43,20 +43,8 @@ class LivePartition(Applying):
         read_gaps: `False` trusts the engine's delivery; only the test that shows its losses does.
     """
 
-    def __init__(
-        self,
-        spec: StageSpec,
-        number: int,
-        broker: MessageLog,
-        checkpoint: Checkpoint,
-        options: RunnerOptions,
-        statistics: Statistics,
-        make: Callable[[], Partition],
-        committed: int = 0,
-        read_gaps: bool = True,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(spec, number, broker, checkpoint, options, statistics, make, committed, clock)
+    def __init__(self, given: Assignment, read_gaps: bool = True) -> None:
+        super().__init__(given)
         self._read_gaps = read_gaps
         self.log_end = 0
         self.queue: asyncio.Queue[Delivered] = asyncio.Queue(WAITING)

@@ -16,6 +16,7 @@ from typing import Any
 from pipeline.core.effects import PartitionStep
 from pipeline.errors import GroupRefused, NoProgress, StageCrashed, TopicMismatch, TrueupError
 from pipeline.logs import Log
+from pipeline.runners.applying import Assignment
 from pipeline.runners.checkpoint import Checkpoint
 from pipeline.runners.delivery import Delivered, LivePartition
 from pipeline.runners.engine import Engine
@@ -212,9 +213,8 @@ class FaustRunner:
             return Partition(spec, number, self._make_step(number), list(spec.sources(self._counts)), self._decoder)
 
         committed = self._committed.get(number, 0)
-        return LivePartition(
-            spec, number, self._broker, checkpoint, options, self.statistics, make, committed, self._read_gaps
-        )
+        given = Assignment(spec, number, self._broker, checkpoint, options, self.statistics, make, committed)
+        return LivePartition(given, self._read_gaps)
 
     # --- the loop
 

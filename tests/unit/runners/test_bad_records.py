@@ -13,6 +13,7 @@ import pytest
 from pipeline.core.effects import PartitionStep
 from pipeline.core.judging.step import JudgeStep
 from pipeline.core.timeline import HOUR
+from pipeline.runners.applying import Assignment
 from pipeline.runners.bad_records import MOST_IN_A_ROW
 from pipeline.runners.checkpoint import Checkpoint
 from pipeline.runners.delivery import Delivered, LivePartition
@@ -129,7 +130,7 @@ class Bench:
         for batch in batches:
             self.log.put(Topic.SPANS, 0, message(*batch))
         checkpoint = Checkpoint(self.log, SPEC.stage, SPEC.snap, 0, "worker")
-        self.live = LivePartition(SPEC, 0, self.log, checkpoint, OPTIONS, self.statistics, self._make)
+        self.live = LivePartition(Assignment(SPEC, 0, self.log, checkpoint, OPTIONS, self.statistics, self._make))
 
     @staticmethod
     def _make() -> Partition:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import InputLost, InputRemade, NoProgress, SnapshotLost
+from pipeline.runners.applying import Assignment
 from pipeline.runners.checkpoint import Checkpoint
 from pipeline.runners.delivery import Delivered, LivePartition
 from pipeline.runners.options import RunnerOptions, Statistics
@@ -29,7 +30,7 @@ class Bench:
         self.log, self.now, self.acked, self.statistics = log, 0.0, list[int](), Statistics()
         spec = Spec()
         checkpoint = Checkpoint(log, spec.stage, spec.snap, 0, "worker")
-        self.live = LivePartition(
+        given = Assignment(
             spec,
             0,
             log,
@@ -38,9 +39,9 @@ class Bench:
             self.statistics,
             lambda: Partition(spec, 0, Counting(0), [], decoder(Item)),
             committed,
-            read_gaps,
             lambda: self.now,
         )
+        self.live = LivePartition(given, read_gaps)
 
     async def deliver(self, *offsets: int) -> None:
         """As the engine does."""
