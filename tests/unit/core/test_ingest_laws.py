@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipeline.core.timeline import MINUTE
 from schemas.topics import Topic
 from tests.unit.core.ingest_support import SPAN, TRACE, Read, T, ingest, json_request, json_span, proto, read
-from tests.unit.core.json_documents import documents, scalars
+from tests.unit.core.odd_input import documents, mutated, scalars
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SMALL = 50_000  # bytes: a mutated payload is read hundreds of times
@@ -56,20 +56,7 @@ def test_no_bytes_raise_and_all_are_accounted_for(topic: Topic, value: bytes, re
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(["flip", "cut", "insert", "swap"]), st.sampled_from([0, T]))
 def test_no_mutated_real_payload_raises_and_all_is_accounted_for(seed: int, how: str, record_time: int):
-    chance = random.Random(seed)
-    value = bytearray(chance.choice(PAYLOADS))
-    for _ in range(chance.randint(1, 20)):
-        at = chance.randrange(len(value))
-        if how == "flip":
-            value[at] = chance.randrange(256)
-        elif how == "cut":
-            del value[at : at + chance.randint(1, 3)]
-        elif how == "insert":
-            value[at:at] = chance.randbytes(chance.randint(1, 3))
-        else:
-            other = chance.randrange(len(value))
-            value[at], value[other] = value[other], value[at]
-    result = read(bytes(value), record_time)
+    result = read(mutated(PAYLOADS, how, random.Random(seed)), record_time)
     balanced(result)
     assert result.total("received") > 0
 

@@ -27,7 +27,7 @@ from tests.unit.core.ingest_support import (
     pairs,
     proto,
 )
-from tests.unit.core.json_documents import documents
+from tests.unit.core.odd_input import documents, mutated
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CALL = {"id": "call-1", "type": "function", "function": {"name": "lookup_order", "arguments": "the secret"}}
@@ -318,17 +318,7 @@ def balanced(found: Read) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(["flip", "cut", "insert"]), st.sampled_from([0, T]))
 def test_no_mutated_log_records_raise_and_all_are_accounted_for(seed: int, how: str, record_time: int):
-    chance = Random(seed)
-    value = bytearray(chance.choice(RECORDED))
-    for _ in range(chance.randint(1, 20)):
-        at = chance.randrange(len(value))
-        if how == "flip":
-            value[at] = chance.randrange(256)
-        elif how == "cut":
-            del value[at : at + chance.randint(1, 3)]
-        else:
-            value[at:at] = chance.randbytes(chance.randint(1, 3))
-    found = read_logs(bytes(value), record_time)
+    found = read_logs(mutated(RECORDED, how, Random(seed)), record_time)
     balanced(found)
     assert found.total("received") > 0
 
