@@ -24,8 +24,10 @@ from pipeline.worker.parts import Part, ProcessOptions
 EMBEDDED_PARTITIONS = 2
 EMBEDDED_CHECKPOINT_SECONDS = 0.25
 EMBEDDED_SESSION_SECONDS = 3.0  # a worker that was killed is missed so soon
+EMBEDDED_PATIENCE = 1  # one user waits for one session to appear
 PARTITIONS = 8
 CHECKPOINT_SECONDS = 1.0
+PATIENCE = 4
 SHORTEST_KEY = 16
 SESSION_SECONDS = 6.0  # Kafka refuses less by default
 
@@ -187,6 +189,7 @@ def process_options(parts: frozenset[Part], chosen: Settings, embedded: bool = F
         rules=chosen.rules,
         host=chosen.host,
         replication=1 if embedded else chosen.replication,
+        patience=EMBEDDED_PATIENCE if embedded else PATIENCE,
         tokens=chosen.tokens,
         version=version(),
     )

@@ -18,6 +18,7 @@ from pipeline.gateway.limits import Limits, Room
 from pipeline.gateway.request import Authorize, Refused, body_of
 from pipeline.gateway.signals import Signal
 from pipeline.gateway.taking import Taken, take_json, take_protobuf
+from pipeline.gateway.tolerant import tolerant
 from pipeline.tokens import Scope
 
 PROTOBUF = "application/x-protobuf"
@@ -34,6 +35,7 @@ class OtlpRoute:
     def __init__(self, signal: Signal, produce: Produce, authorize: Authorize, limits: Limits, room: Room) -> None:
         self._signal, self._produce, self._authorize = signal, produce, authorize
         self._limits, self._room = limits, room
+        tolerant(signal.request)  # made now, so that the first request does not wait for it
 
     async def __call__(self, request: web.Request) -> web.Response:
         as_json = request.content_type == JSON

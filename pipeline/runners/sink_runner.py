@@ -49,6 +49,7 @@ class SinkRunner(GroupRunner):
 
     Args:
         max_rows, max_seconds: a batch is written when it has so many rows of a table, or is so old.
+        rested_seconds: one that comes when nothing was written for `max_seconds` is written when it is so old.
         first_wait: seconds until the second try; each later one waits twice as long, up to `LONGEST_WAIT`.
     """
 
@@ -58,14 +59,16 @@ class SinkRunner(GroupRunner):
         options: RunnerOptions,
         max_rows: int = 50_000,
         max_seconds: float = 1.0,
+        rested_seconds: float = 0.2,
         first_wait: float = FIRST_WAIT,
     ) -> None:
         super().__init__(Stage.SINK, [Topic.ROWS, Topic.DEAD_LETTERS], options, max_records=200)
         self._sink, self._max_rows, self._max_seconds, self._first_wait = sink, max_rows, max_seconds, first_wait
+        self._rested_seconds = rested_seconds
         self._rows: dict[str, list[Sequence[Any]]] = {}
         self._orders: list[EraseRows] = []
         self._read: dict[Place, tuple[int, int]] = {}  # first and last offset of the batch
-        self._since = 0.0
+        self._since = self._written = 0.0
         self._waits = False
         self._decode_rows = decoder(Row).decode
         self._decode_letter = msgspec.json.Decoder(DeadLetter).decode
@@ -85,9 +88,14 @@ class SinkRunner(GroupRunner):
         for message in messages:
             self._collect(message)
         full = any(len(rows) >= self._max_rows for rows in self._rows.values())
-        old = time.monotonic() - self._since >= self._max_seconds
-        if self._read and (full or old or self.interrupted.is_set()):
+        if self._read and (full or self._is_due(time.monotonic()) or self.interrupted.is_set()):
             await self._write()
+            self._written = time.monotonic()
+
+    def _is_due(self, now: float) -> bool:
+        """A single session need not wait for others that would share its insert."""
+        rested = now - self._written >= self._max_seconds
+        return now - self._since >= (min(self._rested_seconds, self._max_seconds) if rested else self._max_seconds)
 
     def given_up(self) -> None:
         self._rows, self._orders, self._read, self._waits = {}, [], {}, False

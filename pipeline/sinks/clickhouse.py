@@ -7,6 +7,7 @@ whoever wrote it how often; the deduplication token only saves work. Every read 
 from __future__ import annotations
 
 import hashlib
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -50,6 +51,25 @@ class Store(Connection):
         super().__init__(connect, database, embedded)
         self._types: dict[str, list[str]] = {}
         self._erased = ErasedConversations(self)
+
+    def warm_up(self) -> None:
+        """Does once what else the first batch and the first question would wait for; what it writes goes nowhere.
+
+        Raises:
+            StoreUnavailable: the store is away.
+        """
+        for table in TABLES:
+            self._types_of(table)
+        name = f"warm_up_{secrets.token_hex(8)}"
+        self.command(f"CREATE TABLE {name} (x UInt8) ENGINE = Null")
+        try:
+            self.call(
+                lambda client: client.insert(name, [[0]], column_names=["x"], column_type_names=["UInt8"]),
+                in_database=True,
+            )
+        finally:
+            self.command(f"DROP TABLE {name}")
+        read_conversation(self, "", "")
 
     async def write(self, table: str, rows: Sequence[Sequence[Any]], token: str) -> int:
         """Insert rows of `schemas.rows.TABLES[table]`; when it returns they are there.

@@ -97,7 +97,7 @@ class Process:
         await self._start_contracts()
         await self._open_store()
         runners = self._runners()  # each start joins a group, which takes seconds
-        await asyncio.gather(*(runner.start() for runner in runners if runner is not self._ingest))
+        await asyncio.gather(self._warm_store(), *(runner.start() for runner in runners if runner is not self._ingest))
         if self._ingest is not None:  # last, so that what the stages read again is what was there before, and no more
             await self._ingest.start()
         if Part.API in options.parts:
@@ -140,6 +140,11 @@ class Process:
         if self.options.dsn.startswith(EMBEDDED):
             Path(self.options.dsn.removeprefix(EMBEDDED)).mkdir(parents=True, exist_ok=True)
             await store.in_thread(lambda: migrate(store, retention_days=self.options.store_days))
+
+    async def _warm_store(self) -> None:
+        """The embedded store is this process: its first insert and query load what they need, a second and more."""
+        if self._store is not None and self.options.dsn.startswith(EMBEDDED):
+            await self._store.in_thread(self._store.warm_up)
 
     def _runners(self) -> list[FaustRunner | IngestRunner | SinkRunner]:
         """All runners of this process, made and not started; from now on they are stopped, and their failures heard."""

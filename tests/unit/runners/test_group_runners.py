@@ -198,8 +198,12 @@ class Store:
 class Sinking(SinkRunner):
     """With commits that are told."""
 
-    def __init__(self, store: Store, max_rows: int = 4, first_wait: float = 0.001) -> None:
-        super().__init__(store, OPTIONS, max_rows=max_rows, max_seconds=1e9, first_wait=first_wait)
+    def __init__(
+        self, store: Store, max_rows: int = 4, first_wait: float = 0.001, max_seconds: float = 1e9, rested: float = 0.2
+    ) -> None:
+        super().__init__(
+            store, OPTIONS, max_rows=max_rows, max_seconds=max_seconds, rested_seconds=rested, first_wait=first_wait
+        )
         self.store = store
 
     async def commit(self, places: Mapping[Place, int]) -> None:
@@ -225,6 +229,26 @@ def test_rows_are_collected_written_and_then_committed() -> None:
             "committed trueup.rows/1: 5",
         ]
         assert sink.pending == 0
+
+    run(tell)
+
+
+def test_rows_after_a_rest_hardly_wait_and_those_that_follow_share_an_insert() -> None:
+    async def tell() -> None:
+        store = Store(Story())
+        sink = Sinking(store, max_rows=1000, max_seconds=2.0, rested=0.05)
+        written = []
+        for offset in range(3):
+            await sink.step(read(Topic.ROWS, 0, offset, rows("criteria")))
+            await asyncio.sleep(0.1)
+            await sink.step([])
+            written.append([event for event in store.story.events if event.startswith("wrote")])
+        assert written == [["wrote criteria 1"]] * 3
+        assert sink.pending == 2
+        await asyncio.sleep(2.0)
+        await sink.step([])
+        assert sink.pending == 0
+        assert store.story.events[2:] == ["wrote criteria 2", "committed trueup.rows/0: 3"]
 
     run(tell)
 

@@ -57,6 +57,18 @@ def write(store: Store, table: str, rows: list[list[Any]], token: str) -> int:
     return asyncio.run(store.write(table, rows, token))
 
 
+def test_warming_up_leaves_nothing_behind_and_may_be_done_again(store: Store) -> None:
+    def tables() -> list[Any]:
+        return store.query("SELECT name, total_rows FROM system.tables WHERE database = 'trueup' ORDER BY name")
+
+    before = tables()
+    for _ in range(2):
+        store.warm_up()
+
+    assert tables() == before
+    assert set(store._types) == set(TABLES)
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_every_table_takes_a_row_in_the_order_of_the_schema(store: Store, table: str) -> None:
     assert write(store, table, [row(table, tenant="order", cube="order")], "order") == 0
