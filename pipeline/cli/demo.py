@@ -133,11 +133,11 @@ def _run(machine: Machine, kills: Kills, screen: Screen, results: Path, world: W
 
 
 def _stay(machine: Machine, screen: Screen) -> None:
-    screen.say(f"worker   http://127.0.0.1:{machine.ports.workers[0]}  (/metrics, /api/rates)")
-    screen.say(f"gateway  http://127.0.0.1:{machine.ports.gateway}  (/v1/traces, /v1/outcomes)")
-    screen.say(f"brokers  {','.join(machine.brokers)}")
-    screen.say("Ctrl-C ends it")
-    try:
+    try:  # from the first word on: whoever reads it may press Ctrl-C at once
+        screen.say(f"worker   http://127.0.0.1:{machine.ports.workers[0]}  (/metrics, /api/rates)")
+        screen.say(f"gateway  http://127.0.0.1:{machine.ports.gateway}  (/v1/traces, /v1/outcomes)")
+        screen.say(f"brokers  {','.join(machine.brokers)}")
+        screen.say("Ctrl-C ends it")
         while True:
             machine.look_after()
             time.sleep(1.0)

@@ -9,6 +9,7 @@ from pipeline.cli.common import Config, Contracts, DataDir, Debug, settings
 from pipeline.cli.demo import stopped_by_sigterm
 from pipeline.embedded.folder import DataFolder
 from pipeline.embedded.machine import Machine
+from pipeline.settings import Settings
 
 
 def up(config: Config = None, contracts: Contracts = None, data_dir: DataDir = None, debug: Debug = False) -> None:
@@ -32,19 +33,23 @@ def up(config: Config = None, contracts: Contracts = None, data_dir: DataDir = N
         with machine:
             print("starting", flush=True)
             machine.start()
-            worker, gateway = f"127.0.0.1:{machine.ports.workers[0]}", f"127.0.0.1:{machine.ports.gateway}"
-            gap, grace = _short(chosen.session_gap), _short(chosen.closing_grace)
-            print(f"page     http://{worker}  (also /api/sessions, /api/rates, /metrics)")
-            print(f"agents   OTEL_EXPORTER_OTLP_ENDPOINT=http://{gateway} OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
-            print(f"outcomes http://{gateway}/v1/outcomes")
-            print(f"judged   {gap} after a session's last span, or {grace} after its agent says that it is done")
-            print(f"brokers  {','.join(machine.brokers)}", flush=True)
-            try:
+            try:  # from the first word on: whoever reads it may press Ctrl-C at once
+                _say_where(chosen, machine)
                 while True:
                     machine.look_after()
                     time.sleep(1.0)
             except KeyboardInterrupt:
                 print("stopping", flush=True)
+
+
+def _say_where(chosen: Settings, machine: Machine) -> None:
+    worker, gateway = f"127.0.0.1:{machine.ports.workers[0]}", f"127.0.0.1:{machine.ports.gateway}"
+    gap, grace = _short(chosen.session_gap), _short(chosen.closing_grace)
+    print(f"page     http://{worker}  (also /api/sessions, /api/rates, /metrics)")
+    print(f"agents   OTEL_EXPORTER_OTLP_ENDPOINT=http://{gateway} OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
+    print(f"outcomes http://{gateway}/v1/outcomes")
+    print(f"judged   {gap} after a session's last span, or {grace} after its agent says that it is done")
+    print(f"brokers  {','.join(machine.brokers)}", flush=True)
 
 
 def _short(wait: timedelta) -> str:

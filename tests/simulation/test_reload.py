@@ -74,7 +74,7 @@ def test_a_running_worker_takes_contracts_up_and_a_broken_file_changes_nothing(t
     assert after["revisions"][-1]["reason"].startswith("contract sale@2: ")
     assert [one["criterion"] for one in after["criteria"]] == ["k"]
 
-    (contracts / "sale-3.yaml").write_text(CONTRACT.format(3, to_text(now - 5 * HOUR), "three ="))
+    (contracts / "sale-3.yaml").write_text(CONTRACT.format(3, to_text(now - 3 * HOUR), "three ="))
     (problem,) = eventually(refused)
     assert (Path(problem["file"]).name, problem["line"], problem["field"]) == ("sale-3.yaml", 5, "criteria.0.check")
     with urlopen(f"http://127.0.0.1:{worker}/metrics", timeout=5) as answer:
