@@ -21,9 +21,15 @@ Other = TypeVar("Other")
 
 
 class Tiers(Mapping[bytes, State]):
-    """The map; `page` is the average size of the shelf's pages."""
+    """The map.
 
-    def __init__(self, page: int = PAGE) -> None:
+    Args:
+        marks: the first byte of states at rest, and of no others.
+        page: the average size of the shelf's pages.
+    """
+
+    def __init__(self, marks: tuple[bytes, ...], page: int = PAGE) -> None:
+        self._marks = marks
         self.awake: dict[bytes, State] = {}
         self.resting = Shelf(page)
         self._swept_at = 0
@@ -60,6 +66,13 @@ class Tiers(Mapping[bytes, State]):
     def __iter__(self) -> Iterator[bytes]:
         yield from list(self.awake)
         yield from [key for key, _ in self.resting.items()]
+
+    def lay(self, key: bytes, state: bytes) -> bool:
+        """Take over from a checkpoint what rests; whether it does."""
+        if state[:1] not in self._marks:
+            return False
+        self.resting.put(key, state)
+        return True
 
     def turn(self, watermark: int) -> Iterator[tuple[bytes, bytes]]:
         """Those at rest whose turn it is to be looked at, an hour's share for each hour that went by."""

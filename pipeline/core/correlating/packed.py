@@ -28,7 +28,7 @@ class KeyStates(Tiers[KeyState], MutableMapping[bytes, KeyState]):
     """By the key of their state: `k`, the word for tenant and name, the value."""
 
     def __init__(self) -> None:
-        super().__init__(SMALL_PAGE)
+        super().__init__((OF_ITSELF, OF_OTHERS), SMALL_PAGE)
         self.words = Words()
 
     def key(self, tenant: str, name: str, value: str) -> bytes:
@@ -53,13 +53,6 @@ class KeyStates(Tiers[KeyState], MutableMapping[bytes, KeyState]):
     def encoded(self, key: bytes) -> bytes:
         """For a checkpoint."""
         return self.resting.get(key) or _encode(self.awake[key])
-
-    def load(self, key: bytes, state: bytes) -> bool:
-        """Whether it is packed; then it is taken over."""
-        if state[:1] not in (OF_ITSELF, OF_OTHERS):
-            return False
-        self.resting.put(key, state)
-        return True
 
     def look(self, watermark: int) -> Iterator[tuple[bytes, KeyState]]:
         """The packed ones whose turn it is; they stay packed."""
@@ -124,7 +117,7 @@ class KeptKeys(Kept[KeyState]):
 
     def take_over(self, key: bytes, encoded: bytes) -> None:
         """Load a key, packed or not."""
-        if not self.packed.load(key, encoded):
+        if not self.packed.lay(key, encoded):
             self.load(key, encoded)
 
     def due(self, watermark: int) -> Iterator[tuple[bytes, KeyState]]:

@@ -54,7 +54,7 @@ class Kept(Tiers[Conversation]):
         guard: SettledGuard,
         judge: Callable[[bytes, Conversation], Sequence[Verdict]],
     ) -> None:
-        super().__init__()
+        super().__init__((RESTING, PLAIN))
         self._rules, self._judge = rules, judge
         self.words = Words()
         self.settled = Settled(book, guard, self.words)
@@ -163,8 +163,7 @@ class Kept(Tiers[Conversation]):
 
     def load(self, key: bytes, state: bytes) -> Conversation | None:
         """Returns: the conversation, if it is awake."""
-        if state[:1] in (RESTING, PLAIN):
-            self.resting.put(key, state)
+        if self.lay(key, state):
             return None
         conversation = self.awake[key] = _decode(state)
         return conversation

@@ -35,7 +35,7 @@ class Traces(Tiers[TraceState], MutableMapping[bytes, TraceState]):
     """
 
     def __init__(self, retention: int) -> None:
-        super().__init__(SMALL_PAGE)
+        super().__init__((SIMPLE, FULL), SMALL_PAGE)
         self._retention = retention
         self._out: set[bytes] = set()
 
@@ -66,8 +66,7 @@ class Traces(Tiers[TraceState], MutableMapping[bytes, TraceState]):
 
     def load(self, key: bytes, state: bytes) -> TraceState | None:
         """Returns: the trace, if it may still move."""
-        if state[:1] in (SIMPLE, FULL):
-            self.resting.put(key, state)
+        if self.lay(key, state):
             return None
         trace = self.awake[key] = _decode(state)
         return trace
