@@ -72,11 +72,18 @@ class Broker:
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise BrokerUnreachable(f"the embedded broker ended with {process.returncode}: {self._last_words()}")
+                raise BrokerUnreachable(str(self.ended()))
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1.0):
                 return
             time.sleep(0.02)
         raise BrokerUnreachable(f"the embedded broker does not answer at {self.address} after {READY_SECONDS:g} s")
+
+    def ended(self) -> str | None:
+        """What there is to say if it has ended by itself; None while it runs, and before it was started."""
+        code = None if self._process is None else self._process.poll()
+        if code is None:
+            return None
+        return f"the embedded broker ended with {code}{f': {words}' if (words := self._last_words()) else ''}"
 
     def _last_words(self) -> str:
         if self._said is None:

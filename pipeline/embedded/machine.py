@@ -142,8 +142,10 @@ class Machine:
         """A process that has ended is restarted, as a supervisor would, where it is one of several on a real Kafka.
 
         Raises:
-            ChildEnded: it is the embedded worker, or it ends again and again.
+            ChildEnded: it is the embedded broker or worker, or it ends again and again.
         """
+        if self._broker is not None and (ended := self._broker.ended()):  # before the worker, which ends for want of it
+            raise ChildEnded(f"{ended}; what it kept in memory is gone, so nothing can go on: start trueup again")
         for child in [*self.workers, *self._others]:
             if (code := child.returncode) is None:
                 continue
