@@ -21,6 +21,7 @@ from pipeline.errors import TrueupError
 from schemas.contract import Duration
 from schemas.outcome import OutcomeKind
 
+LAST_PORT = 65_535
 PREFIX = "TRUEUP_"
 NOT_SETTINGS = frozenset({"TRUEUP_VERSION"})
 """The image tag in `deploy/compose.yaml`."""
@@ -75,6 +76,16 @@ def _that_can_be_meant(value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str
     return value
 
 
+def _addresses(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not value:
+        raise ValueError("names no broker; write host:port[,host:port]")
+    for one in value:
+        host, colon, port = one.rpartition(":")
+        if colon and not one.endswith("]") and not (host and port.isdecimal() and 0 < int(port) <= LAST_PORT):
+            raise ValueError(f"{one!r} is no address; write host:port[,host:port]")
+    return value
+
+
 def _a_day_or_more(value: dict[str, timedelta]) -> dict[str, timedelta]:
     if any(kept < timedelta(days=1) for kept in value.values()):
         raise ValueError("rows are kept for a day or more")
@@ -87,7 +98,8 @@ AttributeKeys = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_keys), Af
 """By what it says, a user's own attribute keys."""
 Days = Annotated[dict[str, Duration], BeforeValidator(_pairs), AfterValidator(_a_day_or_more)]
 """By ClickHouse table, how long a row is kept after it was written."""
-Port = Annotated[int, Field(ge=0, le=65_535)]
+Brokers = Annotated[Names, AfterValidator(_addresses)]
+Port = Annotated[int, Field(ge=0, le=LAST_PORT)]
 
 
 class Settings(BaseModel):
@@ -95,7 +107,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    brokers: Names = ("127.0.0.1:9092",)
+    brokers: Brokers = ("127.0.0.1:9092",)
     host: str = "127.0.0.1"
     worker_port: Port = 6066
     gateway_port: Port = 4318

@@ -53,6 +53,8 @@ def main() -> None:
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except UsageError as error:
+        if not error.format_message():  # nothing was typed, and help has been shown
+            sys.exit(2)
         fail(f"{error.format_message().rstrip('.')}; see trueup --help")
     except TrueupError as error:
         fail(str(error))
@@ -63,8 +65,6 @@ def main() -> None:
             traceback.print_exc()
         sys.exit(130)
     except Exception as error:
-        if type(error).__name__ == "NoArgsIsHelpError":
-            sys.exit(2)
         fail(f"an error of trueup itself: {error!r}; --debug shows where")
 
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pipeline.cli.common import Brokers, Config, Contracts, DataDir, Debug, quiet_libraries, settings
+from pipeline.cli.common import Brokers, Config, Contracts, DataDir, Debug, contracts_of, quiet_libraries, settings
 from pipeline.demo.compare import write_json, write_summary
 from pipeline.demo.kills import Kills
 from pipeline.demo.play import play
@@ -56,6 +56,7 @@ def demo(
     if world not in WORLDS:
         raise typer.BadParameter(f"there is no world {world}; there is: {', '.join(WORLDS)}")
     chosen = settings(config, brokers=brokers, contracts=contracts, data_dir=data_dir)
+    contracts_of(chosen)  # before anything is started that would end for want of them
     kafka = chosen.brokers if "brokers" in chosen.model_fields_set else ()
     quiet_libraries()
     console = Console(width=None if sys.stdout.isatty() else WIDTH)

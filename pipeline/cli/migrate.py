@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipeline.cli.common import Config, DataDir, Debug, quiet_libraries, settings
+from pipeline.embedded.folder import make_folder
 from pipeline.errors import StoreUnavailable
 from pipeline.operate import migrate as migrations
 from pipeline.settings import SettingsError
 from pipeline.sinks.clickhouse import Store
+from pipeline.sinks.connection import EMBEDDED
 
 
 def migrate(
@@ -27,6 +30,8 @@ def migrate(
     """
     quiet_libraries()
     chosen = settings(config, data_dir=data_dir, dsn=dsn)
+    if chosen.store_dsn.startswith(EMBEDDED):
+        make_folder(Path(chosen.store_dsn.removeprefix(EMBEDDED)))
     try:
         store = Store.open(chosen.store_dsn)
     except ValueError as error:

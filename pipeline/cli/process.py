@@ -7,12 +7,16 @@ import os
 import signal
 import sys
 import traceback
+from pathlib import Path
 from typing import Any, NoReturn
 
 from pipeline.cli.common import debugging
+from pipeline.embedded.folder import make_folder
+from pipeline.embedded.ports import check_free
 from pipeline.errors import TrueupError
 from pipeline.logs import set_up
-from pipeline.worker.parts import ProcessOptions
+from pipeline.sinks.connection import EMBEDDED
+from pipeline.worker.parts import Part, ProcessOptions
 from pipeline.worker.process import Process
 
 
@@ -20,7 +24,17 @@ def run(options: ProcessOptions) -> NoReturn:
     """Run it; SIGTERM and Ctrl-C stop it in order.
 
     The process ends without waiting for threads and tasks that the engine may have left behind: by then all is durable.
+
+    Raises:
+        PortTaken, NoSuchPlace, FolderUnusable: before anything is started.
     """
+    for part, port in ((Part.GATEWAY, options.gateway_port), (Part.API, options.api_port)):
+        if part in options.parts:
+            check_free(options.host, port, "--port")
+    if Part.STAGES in options.parts:
+        make_folder(options.runner.data_dir)
+    if options.dsn.startswith(EMBEDDED):
+        make_folder(Path(options.dsn.removeprefix(EMBEDDED)))
     set_up()
     code = asyncio.new_event_loop().run_until_complete(_run(options))
     sys.stdout.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 
-from pipeline.cli.common import Config, Contracts, DataDir, Debug, settings
+from pipeline.cli.common import Config, Contracts, DataDir, Debug, contracts_of, settings
 from pipeline.cli.demo import stopped_by_sigterm
 from pipeline.embedded.folder import DataFolder
 from pipeline.embedded.machine import Machine
@@ -18,6 +18,7 @@ def up(config: Config = None, contracts: Contracts = None, data_dir: DataDir = N
     Example: trueup up --data-dir /tmp/trueup
     """
     chosen = settings(config, contracts=contracts, data_dir=data_dir)
+    contracts_of(chosen)  # before anything is started that would end for want of them
     arguments = [] if config is None else ["--config", str(config.absolute())]
     judging = [] if contracts is None else ["--contracts", str(contracts.absolute())]
     with stopped_by_sigterm(), DataFolder(chosen.data_dir) as folder:

@@ -34,6 +34,24 @@ class FolderInUse(TrueupError):
     """Another trueup uses the data folder."""
 
 
+class FolderUnusable(TrueupError):
+    """The data folder cannot be one."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(f"{path} cannot hold data: {error.strerror}; choose another folder with --data-dir")
+
+
+def make_folder(path: Path) -> None:
+    """
+    Raises:
+        FolderUnusable: it is not there, and cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FolderUnusable(path, error) from error
+
+
 class DataFolder:
     """A data folder, locked while it is used.
 
@@ -47,8 +65,11 @@ class DataFolder:
         self._lock: int | None = None
 
     def __enter__(self) -> DataFolder:
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        make_folder(self.path)
+        try:
+            self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise FolderUnusable(self.path, error) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 from pathlib import Path
 
@@ -29,19 +30,29 @@ def free_port() -> int:
     return port
 
 
+class NoSuchPlace(TrueupError):
+    """One cannot listen there."""
+
+
 def check_free(host: str, port: int, setting: str) -> None:
     """
     Raises:
         PortTaken: naming the holder, where the system tells it.
+        NoSuchPlace: the address is not this machine's, or the port not for everybody.
     """
     if not port:
         return
-    with contextlib.closing(socket.socket()) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what a process that has ended left behind is free
-        try:
-            probe.bind((host, port))
-        except OSError as error:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with contextlib.closing(socket.socket(family, kind, protocol)) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what a process that ended left behind is free
+            probe.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
             raise PortTaken(port, setting) from error
+        raise NoSuchPlace(
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose others with TRUEUP_HOST and {setting}"
+        ) from error
 
 
 def holder_of(port: int) -> str:

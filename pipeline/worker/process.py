@@ -12,11 +12,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
+from aiokafka.errors import KafkaError
+
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.ingest import Ingest
 from pipeline.core.measuring.step import MeasureStep
 from pipeline.core.timeline import SECOND
-from pipeline.errors import TrueupError
+from pipeline.errors import BrokerError, TrueupError
 from pipeline.gateway.app import OpenToAll, application, is_loopback, listen
 from pipeline.gateway.broker import KafkaProduce
 from pipeline.gateway.request import anyone, bearer
@@ -82,6 +84,12 @@ class Process:
         """
         try:
             await self._start()
+        except KafkaError as error:
+            await self.stop()
+            at, said = ", ".join(self.options.runner.brokers), str(error) or type(error).__name__
+            raise BrokerError(
+                f"the Kafka brokers at {at} refused what was asked of them: {said}; see their log"
+            ) from error
         except BaseException:
             await self.stop()
             raise

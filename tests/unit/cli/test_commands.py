@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from pipeline.embedded.broker import Broker
 from pipeline.embedded.ports import free_port, holder_of
 
 ROOT = Path(__file__).parents[3]
@@ -47,6 +49,10 @@ def test_every_command_has_help_with_an_example(command: list[str]) -> None:
         pytest.param(["worker", "--config", "/nowhere.toml"], "/nowhere.toml: cannot be read", id="no config"),
         pytest.param(["forget", "--session", "chat-17"], "write TENANT/CONVERSATION", id="unclear what to forget"),
         pytest.param(["migrate", "--dsn", "mysql://x"], "the dsn must begin with", id="foreign dsn"),
+        pytest.param(["gateway", "--brokers", "host:port"], "'host:port' is no address", id="no address"),
+        pytest.param(["gateway", "--brokers", ","], "names no broker; write host:port", id="no broker"),
+        pytest.param(["up", "--contracts", "/nowhere"], "/nowhere: has no contract", id="up without contracts"),
+        pytest.param(["demo", "--contracts", "/nowhere"], "/nowhere: has no contract", id="demo without contracts"),
     ],
 )
 def test_an_error_is_one_line_and_status_2(arguments: list[str], said: str) -> None:
@@ -56,6 +62,45 @@ def test_an_error_is_one_line_and_status_2(arguments: list[str], said: str) -> N
     assert said in done.stderr
     assert done.stderr.startswith("trueup: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["up", "demo", "worker", "sink", "migrate"])
+def test_a_data_folder_that_cannot_be_one_is_told(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    done = run(command, "--data-dir", str(file), TRUEUP_SUBJECT_KEY="k" * 16)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"trueup: {file}")
+    assert done.stderr.endswith("; choose another folder with --data-dir\n")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["gateway", "worker", "sink"])
+def test_a_taken_port_is_told_before_anything_is_started(command: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        done = run(command, "--port", str(port), cwd=tmp_path, TRUEUP_SUBJECT_KEY="k" * 16)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"trueup: port {port} is taken by process {os.getpid()} ")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_nobody_can_listen_that_is_told() -> None:
+    done = run("gateway", TRUEUP_HOST="203.0.113.7")  # an address for documents alone
+
+    assert done.returncode == 2
+    assert "trueup: cannot listen on 203.0.113.7, port 4318: " in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_who_types_nothing_gets_help_and_no_complaint() -> None:
+    done = run()
+
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "contracts" in done.stdout
 
 
 def test_debug_shows_where() -> None:
@@ -128,6 +173,17 @@ def test_a_worker_without_brokers_says_so_and_ends() -> None:
     said = done.stderr.splitlines()[-1]
     assert "do not answer" in said
     assert "TRUEUP_BROKERS" in said, "what to do about it"
+    assert "Traceback" not in done.stderr
+
+
+def test_what_kafka_refuses_is_told_as_such(tmp_path: Path) -> None:
+    with Broker() as broker:  # which has no idempotent producer, and every worker of a real Kafka asks for one
+        brokers = ["--brokers", broker.address, "--data-dir", str(tmp_path)]
+        done = run("worker", *brokers, "--port", "0", TRUEUP_SUBJECT_KEY="k" * 16, TRUEUP_REPLICATION="1")
+
+    assert done.returncode == 2
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith(f"trueup: the Kafka brokers at {broker.address} refused what was asked of them: ")
     assert "Traceback" not in done.stderr
 
 
