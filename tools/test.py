@@ -1,7 +1,7 @@
-"""`make test`: all that needs nothing but Python, as three runs of pytest beside one another.
+"""`make test`: all that needs nothing but Python, as runs of pytest beside one another.
 
-The laws and the cases keep two cores busy; the demos wait for brokers and clocks most of the time. Each run's output is
-shown whole when it ends.
+The laws and the cases keep two cores busy; demos and live tests wait for brokers and clocks most of the time. Each
+run's output is shown whole when it ends.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import IO
 ROOT = Path(__file__).parents[1]
 LAWS = ("tests/property", "tests/mutants")
 DEMOS = ("tests/bench", "tests/simulation")
+LIVE = ("tests/live",)
 ELSEWHERE = ("tests/services", "tests/monitoring")
 """They need more than Python and have targets of their own."""
 LOOK_SECONDS = 0.2
@@ -28,12 +29,12 @@ REPEATABLE = {"PYTHONHASHSEED": "0"}
 
 def groups(root: Path = ROOT) -> dict[str, list[str]]:
     """What each run is given: every folder below `tests` that holds tests is in exactly one group, or elsewhere."""
-    named = {"laws": LAWS, "demos": DEMOS}
+    named = {"laws": LAWS, "demos": DEMOS, "live": LIVE}
     others = sorted(
         f"tests/{folder.name}"
         for folder in (root / "tests").iterdir()
         if folder.is_dir()
-        and f"tests/{folder.name}" not in (*LAWS, *DEMOS, *ELSEWHERE)
+        and f"tests/{folder.name}" not in (*LAWS, *DEMOS, *LIVE, *ELSEWHERE)
         and any(folder.rglob("test_*.py"))
     )
     there = {name: [folder for folder in folders if (root / folder).is_dir()] for name, folders in named.items()}

@@ -17,7 +17,7 @@ from pipeline.simulation.deliver import requests
 from pipeline.simulation.world import World
 from pipeline.topology import STAGES, Setup
 from schemas.topics import Stage, Topic
-from tests.simulation.conftest import ROOT
+from tests.started import ROOT
 
 PARTITIONS = 3
 REQUESTS = 10  # until the stages have their turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.simulation.conftest import Start
+from tests.started import Start
 
 PATIENCE = 300.0
 BURIED = "a record makes its step raise; it becomes a dead letter"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.conftest import Start, started_in
+from tests.started import Start, started_in
 
 SESSIONS = "250"
 PATIENCE = 300.0

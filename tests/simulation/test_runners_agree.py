@@ -18,7 +18,7 @@ from pipeline.simulation.deliver import requests
 from pipeline.simulation.world import World, build
 from pipeline.topology import STAGES, Setup
 from schemas.topics import Stage, Topic
-from tests.simulation.conftest import ROOT, Start
+from tests.started import ROOT, Start
 
 SESSIONS, SEED, PATIENCE = 150, 9, 200.0
 Rates = dict[tuple[str, str], tuple[int, int]]

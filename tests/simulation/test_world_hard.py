@@ -16,8 +16,8 @@ from pipeline.core.judging import judge
 from pipeline.core.resolving.step import ResolveStep
 from pipeline.simulation.hard.kinds import KINDS
 from pipeline.simulation.world import build_hard
-from tests.simulation.conftest import Start
 from tests.simulation.hard import through_the_core
+from tests.started import Start
 
 SESSIONS, ONE_ROUND = 400, 150
 PATIENCE = 300.0

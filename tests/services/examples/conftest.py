@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.embedded.ports import free_port
-from tests.simulation.test_live import PATIENCE_SECONDS, Live
+from tests.live.test_live import PATIENCE_SECONDS, Live
 from tools.examples import EXAMPLES, PYTHON
 
 ROOT = Path(__file__).parents[3]

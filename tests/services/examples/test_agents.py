@@ -13,8 +13,8 @@ import pytest
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.live.test_live import PATIENCE_SECONDS, SEEN_WITHIN_SECONDS
 from tests.services.examples.conftest import ROOT, Trueup, bare
-from tests.simulation.test_live import PATIENCE_SECONDS, SEEN_WITHIN_SECONDS
 
 MODEL = "gpt-4o-mini"
 TOLD = re.compile(r"^conversation (\S+), order (A-[0-9a-f]{8})$", re.MULTILINE)

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from pipeline.embedded.ports import free_port
+from tests.live.test_live import Live
 from tests.services.examples.conftest import ROOT, Start, Trueup
-from tests.simulation.test_live import Live
 from tools.examples import COLLECTOR
 
 DEPLOYED = ROOT / "deploy" / "collector" / "collector.yaml"

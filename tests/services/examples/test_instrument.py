@@ -15,9 +15,9 @@ import pytest
 from pipeline.core.dialects.otel_genai import CONVERSATION_KEYS
 from pipeline.settings import load
 from schemas.outcome import OutcomeEvent, OutcomeKind
+from tests.live.test_live import PATIENCE_SECONDS
 from tests.services.examples.conftest import ROOT, Trueup, bare
 from tests.services.examples.test_agents import CASES, Case
-from tests.simulation.test_live import PATIENCE_SECONDS
 from tools.examples import EXAMPLES
 
 PAGE = (ROOT / "docs" / "instrument.md").read_text("utf-8")

@@ -19,9 +19,9 @@ import pytest
 from examples.outcome_webhook.webhook import SIGNATURE, SIGNATURE_AGE_SECONDS, Trueup, receive
 from pipeline.embedded.ports import free_port
 from schemas.outcome import OutcomeEvent
+from tests.live.test_live import PATIENCE_SECONDS
 from tests.services.examples.conftest import ROOT, Start, bare
 from tests.services.examples.conftest import Trueup as Running
-from tests.simulation.test_live import PATIENCE_SECONDS
 
 SECRET = "whsec_of_a_test"
 NOW = 1_770_000_000

@@ -26,8 +26,8 @@ from pipeline.embedded.broker import Broker
 from pipeline.embedded.children import answers
 from pipeline.embedded.ports import free_port
 from pipeline.gateway.limits import Limits
-from tests.simulation.conftest import ROOT, Start
-from tests.simulation.test_live import SHORT
+from tests.live.test_live import SHORT
+from tests.started import ROOT, Start
 
 PATIENCE = 90.0
 AT_ONCE, KILOBYTES = 300, 700

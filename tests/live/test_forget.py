@@ -26,7 +26,7 @@ from pipeline.runners.snapshots import read_back
 from pipeline.sinks.clickhouse import Store
 from pipeline.topology import STAGES
 from schemas.rows import TABLES
-from tests.simulation.conftest import ROOT
+from tests.started import ROOT
 from tests.unit.core.ingest_support import json_request, json_span
 
 PATIENCE = 120.0

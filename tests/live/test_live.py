@@ -16,7 +16,7 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 
 from pipeline.embedded.ports import free_port
-from tests.simulation.conftest import Start
+from tests.started import Start
 
 AGENT = Path(__file__).with_name("stock_agent.py")
 SEEN_WITHIN_SECONDS = 5.0

@@ -16,7 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pipeline.cli.common import EMBEDDED_PARTITIONS
 from pipeline.embedded.ports import free_port
 from schemas.topics import Topic
-from tests.simulation.conftest import Start
+from tests.started import Start
 
 PATIENCE = 60.0
 GARBAGE = b"\xff\xfenothing that OTLP knows"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.embedded.ports import free_port
-from tests.simulation.conftest import Start
+from tests.started import Start
 
 PATIENCE = 60.0
 AGENT, BILLING, READER = "the-agents-own-token", "billing-systems-token", "readers-of-acme-token"

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 from pipeline.core.timeline import HOUR, SECOND, to_text
 from pipeline.embedded.ports import free_port
-from tests.simulation.conftest import Start
+from tests.started import Start
 from tests.unit.core.ingest_support import json_request
 from tests.unit.core.line import turn
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.embedded.children import answers
 from pipeline.embedded.ports import free_port
-from tests.simulation.conftest import Start, started_in
+from tests.started import Start, started_in
 
 PATIENCE = 60.0
 

@@ -25,8 +25,8 @@ from pipeline.embedded.ports import free_port
 from pipeline.sinks.clickhouse import Store
 from schemas.rows import TABLES
 from schemas.topics import TOPICS, Topic
-from tests.simulation.conftest import Start
-from tests.simulation.seeding import SECRET, fixtures, logs, requests_of, seeded, seeded_logs
+from tests.live.seeding import SECRET, fixtures, logs, requests_of, seeded, seeded_logs
+from tests.started import Start
 
 PATIENCE = 120.0
 STILL_SECONDS = 5.0
