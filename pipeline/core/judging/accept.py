@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -12,7 +12,11 @@ from pipeline.core.judging.state import Conversation, FreshSpan
 from pipeline.core.timeline import TimeRules
 
 Fingerprint = tuple[int, int, frozenset[tuple[bytes, bytes]]]
+HORIZONS = b"h"
+"""The key of the state that says how long settling takes, and took before."""
+
 _encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[int, list[tuple[int, int]]]).decode
 
 
 def settles_after(book: ContractBook, rules: TimeRules) -> int:
@@ -29,23 +33,45 @@ def settles_after(book: ContractBook, rules: TimeRules) -> int:
 
 
 class SettledGuard:
-    """Finds the fresh spans of a conversation that would join, re-cut or open a settled session."""
+    """Finds the fresh spans of a conversation that would join, re-cut or open a settled session.
+
+    What has settled stays so: a longer horizon that comes into force holds for what has not settled by then.
+    """
 
     def __init__(self, book: ContractBook, rules: TimeRules) -> None:
         self._book, self._rules = book, rules
         self._width = rules.bucket
-        self._of, self._longest = -1, 0
+        self._after = settles_after(book, rules)
+        self._earlier: list[tuple[int, int]] = []  # how long it took, up to which watermark
+        self._dirty = True
 
-    @property
-    def _after(self) -> int:
-        """By the contracts that are in force now: they may become more."""
-        if self._of != len(self._book):
-            self._of, self._longest = len(self._book), settles_after(self._book, self._rules)
-        return self._longest
+    def adopt(self, watermark: int) -> None:
+        """From now on the contracts and settings decide that are in force now."""
+        after = settles_after(self._book, self._rules)
+        if after != self._after:
+            longest = max(after, self._after)
+            self._earlier = [one for one in self._earlier if one[1] + longest > watermark]
+            self._earlier.append((self._after, watermark))
+            self._after, self._dirty = after, True
+
+    def load(self, key: bytes, state: bytes) -> bool:
+        """Whether the restored key is ours."""
+        if key != HORIZONS:
+            return False
+        self._after, self._earlier = _decode(state)
+        self._dirty = False
+        return True
+
+    def changed(self) -> Iterator[tuple[bytes, bytes]]:
+        if self._dirty:
+            self._dirty = False
+            yield HORIZONS, _encode((self._after, self._earlier))
 
     def settled_at(self, end: int) -> int:
         """The last moment at which what ended then has not settled yet, ns."""
-        return end // self._width * self._width + self._width + self._after
+        bucket_end = end // self._width * self._width + self._width
+        earlier = (bucket_end + after for after, until in self._earlier if bucket_end + after < until)
+        return min([bucket_end + self._after, *earlier])
 
     def is_settled(self, end: int, watermark: int) -> bool:
         return watermark > self.settled_at(end)
@@ -53,7 +79,7 @@ class SettledGuard:
     def applies(self, sessions: Iterable[Session], fresh: Iterable[FreshSpan]) -> bool:
         """Whether there is anything to refuse for: some session of the present cut was, or would have been, settled."""
         came = max((one.watermark for one in fresh), default=0)
-        return any(self.is_settled(session.end, came) for session in sessions)
+        return any(one.packed is not None or self.is_settled(one.end, came) for one in sessions)
 
     def refuse(
         self,

@@ -53,15 +53,15 @@ class Bench:
         self._book, self._rules = book, rules
         self.watermark = 0
         self.seen = SeenTraces(rules.max_spans_per_trace)
-        self._guard = SettledGuard(book, rules)
-        self.kept = Kept(book, rules, self._guard, self._verdicts)
+        self.guard = SettledGuard(book, rules)
+        self.kept = Kept(book, rules, self.guard, self._verdicts)
         self._cuts: dict[bytes, Cut] = {}
 
     def accept(self, key: bytes, conversation: Conversation, fresh: list[FreshSpan]) -> Accepted:
         """Cut it with what came; a span that would change what has settled is taken out again (RULES.md 48)."""
         sessions, refused = self._cut(key, conversation), []
-        if fresh and self._guard.applies(sessions, fresh):
-            refused = self._guard.refuse(conversation, fresh, lambda one: self._cut(key, one, anew=True))
+        if fresh and self.guard.applies(sessions, fresh):
+            refused = self.guard.refuse(conversation, fresh, lambda one: self._cut(key, one, anew=True))
             if refused:
                 fresh = [one for one in fresh if one not in refused]
                 sessions = self._cut(key, conversation, anew=True)

@@ -51,10 +51,10 @@ class Publisher:
         outbox: Outbox,
         versions: Versions,
         fold: Fold,
+        guard: SettledGuard,
     ) -> None:
         self._partition, self._partitions, self._book, self._rules = partition, partitions, book, rules
-        self._outbox, self._versions, self._fold = outbox, versions, fold
-        self._guard = SettledGuard(book, rules)
+        self._outbox, self._versions, self._fold, self._guard = outbox, versions, fold, guard
 
     def publish(self, conversation: Conversation, verdicts: Sequence[Verdict], watermark: int) -> None:
         """Send every ordinal whose content changed, and a tombstone for each that the cut no longer has."""

@@ -51,12 +51,13 @@ class JudgeStep:
         self.partition, self.partitions, self.patience = partition, partitions, patience
         self.book, self.rules, self.watermark = book, rules, 0
         self.outbox, self.versions, self.fold = Outbox(), Versions(), Fold(rules)
-        self._publisher = Publisher(partition, partitions, book, rules, self.outbox, self.versions, self.fold)
         self._bench = Bench(book, rules)
+        told = self.outbox, self.versions, self.fold
+        self._publisher = Publisher(partition, partitions, book, rules, *told, self._bench.guard)
         self.conversations = self._bench.kept
         self._teller = Teller(partitions, self.outbox, self.versions)
         self._eraser = ConversationEraser(partition, partitions, rules, self.outbox, self.fold)
-        self._judged_by = JudgedBy(book)
+        self._judged_by = JudgedBy(book, self._bench.guard)
         self._timers: list[tuple[int, bytes]] = []
         self._touched: dict[bytes, int] = {}
         self._dirty, self._gone, self.aside = set[bytes](), set[bytes](), frozenset[bytes]()
@@ -97,7 +98,7 @@ class JudgeStep:
 
     def contracts_changed(self) -> None:
         """Judge again what contracts may judge that came since; a session's start says by which (RULES.md 31)."""
-        news = self._judged_by.news()
+        news = self._judged_by.news(self.watermark)
         cause = f"contract {', '.join(one.name for one in news[:3])}"
         for key in list(touched_by(news, self.conversations.awake.items(), self.rules.bucket)):
             self._touch(key, self.conversations[key], cause)
