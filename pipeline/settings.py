@@ -20,6 +20,7 @@ from pipeline.core.timeline import TimeRules, nanoseconds
 from pipeline.errors import TrueupError
 from schemas.contract import Duration
 from schemas.outcome import OutcomeKind
+from schemas.segment import CUBES, dimensions_of
 
 LAST_PORT = 65_535
 PREFIX = "TRUEUP_"
@@ -92,6 +93,12 @@ def _a_day_or_more(value: dict[str, timedelta]) -> dict[str, timedelta]:
     return value
 
 
+def _with_those_always_there(value: tuple[str, ...]) -> tuple[str, ...]:
+    for cube in value:
+        dimensions_of(cube)
+    return tuple(dict.fromkeys((*CUBES, *value)))
+
+
 Sources = Annotated[dict[OutcomeKind, frozenset[str]], BeforeValidator(_sources), AfterValidator(_not_retract)]
 """By kind, the only sources that outcomes are taken from."""
 AttributeKeys = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_keys), AfterValidator(_that_can_be_meant)]
@@ -99,6 +106,8 @@ AttributeKeys = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_keys), Af
 Days = Annotated[dict[str, Duration], BeforeValidator(_pairs), AfterValidator(_a_day_or_more)]
 """By ClickHouse table, how long a row is kept after it was written."""
 Brokers = Annotated[Names, AfterValidator(_addresses)]
+Cubes = Annotated[Names, AfterValidator(_with_those_always_there)]
+"""Cubes that rates are counted for: `family+agent`."""
 Port = Annotated[int, Field(ge=0, le=LAST_PORT)]
 
 
@@ -124,6 +133,7 @@ class Settings(BaseModel):
     store_retention: Days = Field(default_factory=dict)
     conversation_keys: Names = CONVERSATION_KEYS
     aliases: AttributeKeys = Field(default_factory=dict)
+    cubes: Cubes = CUBES
     label_budget: int = Field(default=1000, ge=1)
 
     partitions: int | None = Field(default=None, ge=1, le=1000)

@@ -26,7 +26,7 @@ from pipeline.core.timeline import Source, TimeRules
 from schemas.contact import Contacts, Reached, Returns
 from schemas.erasing import Forget, Forgotten, Unaddressed, Unasked
 from schemas.outcome import Addressed, Attached, OutcomeArrival
-from schemas.segment import Partial, PartialReset
+from schemas.segment import CUBES, Partial, PartialReset
 from schemas.span import Answer, Asked, SpanArrival, Stated, TraceGone, TraceSpans
 from schemas.topics import Stage, Topic
 
@@ -38,12 +38,14 @@ class Setup:
     Args:
         partitions: of every internal topic.
         patience: publications that stage 4 may put a busy open conversation off for.
+        cubes: whose segments are counted.
     """
 
     book: ContractBook
     rules: TimeRules
     partitions: int
     patience: int = 0
+    cubes: tuple[str, ...] = CUBES
 
 
 StepMaker = Callable[[int], PartitionStep]
@@ -95,7 +97,12 @@ def _correlate(setup: Setup) -> StepMaker:
 
 
 def _judge(setup: Setup) -> StepMaker:
-    return lambda partition: JudgeStep(partition, setup.partitions, setup.book, setup.rules, setup.patience)
+    def make(partition: int) -> PartitionStep:
+        step = JudgeStep(partition, setup.partitions, setup.book, setup.rules, setup.patience)
+        step.fold.cubes = setup.cubes
+        return step
+
+    return make
 
 
 def _measure(setup: Setup) -> StepMaker:

@@ -55,6 +55,27 @@ WINDOWS: dict[str, int] = {"1h": 3600, "6h": 6 * 3600, "24h": 24 * 3600, "7d": 7
 
 Dimensions = tuple[tuple[str, str], ...]
 
+DIMENSIONS = ("family", "agent", "model", "tool")
+"""What cubes are made of. A session has several agents, models and tools, and counts once under each."""
+CUBES = ("system", "family")
+"""Those that are always there; `system` has no dimension."""
+
+
+def dimensions_of(cube: str) -> tuple[str, ...]:
+    """The dimensions of a cube: of `family+agent` both, in this order, of `system` none.
+
+    Raises:
+        ValueError: a name in it is no dimension, or there twice.
+    """
+    if cube == CUBES[0]:
+        return ()
+    names = tuple(cube.split("+"))
+    if unknown := [name for name in names if name not in DIMENSIONS]:
+        raise ValueError(f"there is no dimension {unknown[0]!r}; there are {', '.join(DIMENSIONS)}, joined by +")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{cube!r} names a dimension twice")
+    return names
+
 
 class Cell(msgspec.Struct, array_like=True, frozen=True):
     """Counts of one rate of one task family in one bucket.

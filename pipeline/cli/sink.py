@@ -43,6 +43,7 @@ def sink(
             contracts=contracts_of(chosen),
             api_port=chosen.sink_port,
             dsn=chosen.store_dsn,
+            cubes=chosen.cubes,
             label_budget=chosen.label_budget,
         )
     )

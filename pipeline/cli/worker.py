@@ -69,6 +69,7 @@ def options_of(chosen: Settings, embedded: bool, kill_at: str = "", name: str = 
         gateway_port=chosen.gateway_port,
         api_port=chosen.worker_port,
         dsn=chosen.store_dsn if has_store else "",
+        cubes=chosen.cubes,
         label_budget=chosen.label_budget,
         tenant_from=chosen.tenant_from,
         agent_sources=None if chosen.agent_sources is None else frozenset(chosen.agent_sources),

@@ -12,6 +12,7 @@ from pipeline.core.timeline import TimeRules
 from pipeline.runners.options import Breakpoints, RunnerOptions
 from pipeline.worker.contracts import Files
 from schemas.outcome import OutcomeKind
+from schemas.segment import CUBES
 
 
 class Part(StrEnum):
@@ -61,6 +62,7 @@ class ProcessOptions:
     replication: int = -1
     patience: int = 4
     tokens: Path | None = None
+    cubes: tuple[str, ...] = CUBES
     label_budget: int = 1000
     version: str = "unknown"
     tenant_from: str | None = None

@@ -138,7 +138,7 @@ class Process:
 
     def _setup(self) -> Setup:
         options = self.options
-        return Setup(self._book, options.rules, options.runner.partitions, options.patience)
+        return Setup(self._book, options.rules, options.runner.partitions, options.patience, options.cubes)
 
     async def _open_store(self) -> None:
         """Opens the store, if this process has one; the embedded one is brought up to date, too."""
@@ -206,7 +206,9 @@ class Process:
 
     async def _start_api(self) -> None:
         options = self.options
-        readings = ProcessReadings(self._stages, self._ingest, self._sink, self._follower, self._contracts)
+        readings = ProcessReadings(
+            self._stages, self._ingest, self._sink, self._follower, self._contracts, options.cubes
+        )
         exporter = Exporter(readings, options.version, options.label_budget)
         store = self._store or NoStore()
         watching = asyncio.create_task(self._watch_outcomes(exporter), name="outcome delays")

@@ -26,10 +26,9 @@ from pipeline.sinks.conversation import Conversation
 from pipeline.sinks.listing import Page, Place, Wanted
 from pipeline.sinks.restatements import Restatement
 from pipeline.worker.contracts import Contracts
-from schemas.segment import CountReading, MeanReading, RateReading
+from schemas.segment import CUBES, CountReading, MeanReading, RateReading
 from schemas.topics import Stage
 
-CUBES = ("system", "family")
 KEPT_SECONDS = 0.5  # rates are dear to make, and a page asks for several cubes and windows at once
 
 
@@ -65,9 +64,10 @@ class ProcessReadings:
         sink: SinkRunner | None,
         follower: SnapFollower | None,
         contracts: Contracts | None = None,
+        cubes: Sequence[str] = CUBES,
     ) -> None:
         self._stages, self._ingest, self._sink, self._follower = stages, ingest, sink, follower
-        self._contracts = contracts
+        self._contracts, self._cubes = contracts, cubes
         self._rates: list[RateReading] = []
         self._rates_until = 0.0
         self._summaries: tuple[list[MeanReading], list[CountReading]] = ([], [])
@@ -161,7 +161,7 @@ class ProcessReadings:
     # --- of everything, for the read API
 
     def cubes(self) -> Sequence[str]:
-        return CUBES
+        return self._cubes
 
     async def all_rates(self) -> Iterable[RateReading]:
         """The readings of every segment, whoever owns it."""

@@ -65,6 +65,7 @@ def counting(spec: StageSpec, received: Counter[Stage]) -> StageSpec:
     def judge(setup: Setup) -> StepMaker:
         def make(partition: int) -> PartitionStep:
             step = CountingJudge(partition, setup.partitions, setup.book, setup.rules, setup.patience)
+            step.fold.cubes = setup.cubes
             step.received = received
             return step
 

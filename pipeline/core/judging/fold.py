@@ -8,7 +8,8 @@ hours: from then on the partition sends that hour, whatever is revised in it, an
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import msgspec
@@ -17,10 +18,10 @@ from pipeline.core.contracts.book import CompiledContract
 from pipeline.core.judging.measures import ORDER, failures_of, measures_of, scoring_of
 from pipeline.core.timeline import TimeRules
 from pipeline.core.windows import folded_before, hour_of
-from schemas.segment import Cell, Dimensions, Partial, Rate
+from schemas.segment import CUBES, Cell, Dimensions, Partial, Rate, dimensions_of
 from schemas.verdict import Completion, Verdict
 
-SYSTEM: tuple[str, Dimensions] = ("system", ())
+SYSTEM: tuple[str, Dimensions] = (CUBES[0], ())
 BucketKey = tuple[str, Dimensions, int]
 SEALED = b"s"
 """Before the key of the state of a bucket that has sealed sessions."""
@@ -52,28 +53,37 @@ class Contribution(msgspec.Struct, array_like=True, frozen=True):
     failures: tuple[str, ...] = ()
 
 
-def contribution(verdict: Verdict, contract: CompiledContract | None, width: int) -> Contribution:
+def contribution(
+    verdict: Verdict, contract: CompiledContract | None, width: int, cubes: Sequence[str] = CUBES
+) -> Contribution:
     """The contribution of a verdict.
 
     Args:
         width: of the cohort bucket, ns.
+        cubes: to whose segments it contributes.
     """
     bucket = verdict.end // width * width
     if verdict.deleted or not verdict.terminal:
         return Contribution(bucket, (SYSTEM,), "", (), ("open",) if not verdict.deleted else ())
     counts = [(one.rate, one.n, one.good, -1 if one.age is None else one.age) for one in _counts(verdict, contract)]
-    segments = [SYSTEM]
-    if verdict.family:
-        segments.append(("family", (("family", verdict.family),)))
     return Contribution(
         bucket,
-        tuple(segments),
+        tuple(_segments(verdict, cubes)),
         verdict.contract,
         tuple(counts),
         (*_states(verdict), *scoring_of(verdict)),
         measures_of(verdict),
         tuple(failures_of(verdict)),
     )
+
+
+def _segments(verdict: Verdict, cubes: Sequence[str]) -> Iterable[tuple[str, Dimensions]]:
+    """Of each cube one segment for each combination of the values that the session has."""
+    values = {"family": (verdict.family,), "agent": verdict.agents, "model": verdict.models, "tool": verdict.tools}
+    for cube in cubes:
+        names = dimensions_of(cube)
+        for chosen in product(*(dict.fromkeys(filter(None, values[name])) for name in names)):
+            yield cube, tuple(zip(names, chosen, strict=True))
 
 
 def _counts(verdict: Verdict, contract: CompiledContract | None) -> Iterable[Count]:
@@ -139,10 +149,11 @@ class Fold:
     apart as `sealed`, already summed.
     """
 
-    __slots__ = ("_begins", "_folded", "_rules", "buckets", "changed", "sealed", "sealed_changed")
+    __slots__ = ("_begins", "_folded", "_rules", "buckets", "changed", "cubes", "sealed", "sealed_changed")
 
     def __init__(self, rules: TimeRules) -> None:
         self._rules = rules
+        self.cubes: Sequence[str] = CUBES
         self._folded = 0  # what began before counts by the hour
         self.buckets: dict[BucketKey, BucketCounts] = {}
         self.sealed: dict[BucketKey, BucketCounts] = {}

@@ -96,7 +96,8 @@ class Publisher:
             self._fold.add(known.contribution, -1)
         added = None
         if not verdict.deleted:
-            added = contribution(verdict, self._book.named(verdict.contract), self._rules.bucket)
+            contract = self._book.named(verdict.contract)
+            added = contribution(verdict, contract, self._rules.bucket, self._fold.cubes)
             self._fold.add(added, +1)
         conversation.published[index] = Published(revision, digest, b"" if verdict.deleted else content, added)
         self._send(sent, changed if judged else None, watermark)

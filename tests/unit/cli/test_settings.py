@@ -41,6 +41,10 @@ def test_lists_are_separated_by_commas() -> None:
     assert found.conversation_keys == ("session.id", "thread")
 
 
+def test_cubes_are_those_that_are_asked_for_beside_those_that_are_always_there() -> None:
+    assert load({"TRUEUP_CUBES": "family+agent, tool"}).cubes == ("system", "family", "family+agent", "tool")
+
+
 def test_an_empty_variable_is_none_at_all() -> None:
     assert load({"TRUEUP_DSN": "", "PATH": "/bin"}).store_dsn.startswith("chdb:///")
 
@@ -55,6 +59,8 @@ def test_the_store_lies_in_the_data_folder_unless_a_dsn_is_given(tmp_path: Path)
     [
         ("TRUEUP_SESSION_GAP", "soon", "write 30m, 24h, 7d"),
         ("TRUEUP_PARTITIONS", "0", "greater than or equal to 1"),
+        ("TRUEUP_CUBES", "system,color", "there is no dimension 'color'; there are family, agent, model, tool"),
+        ("TRUEUP_CUBES", "agent+agent", "names a dimension twice"),
         ("TRUEUP_BUCKET", "7m", "bucket must go into folded_bucket (1:00:00) without a rest"),
         ("TRUEUP_BUCKET", "0s", "bucket must go into folded_bucket"),
         ("TRUEUP_FOLDED_BUCKET", "7h", "folded_bucket must go into a day without a rest"),

@@ -16,6 +16,7 @@ from pipeline.core.timeline import SECOND, TimeRules, to_datetime
 from pipeline.runners.local_runner import LocalRunner
 from pipeline.topology import STAGES, Setup
 from schemas.rows import TABLES
+from schemas.segment import CUBES
 from schemas.topics import Stage, Topic
 from schemas.wire import DeadLetter
 from tests.builders import T0, span_id, trace_id
@@ -53,16 +54,22 @@ class Line:
 
     Args:
         sources: partitions of the topic that the spans come on.
+        cubes: whose segments are counted.
         options: of `Ingest`.
     """
 
     def __init__(
-        self, rules: TimeRules | None = None, book: ContractBook = BOOK, sources: int = 1, **options: Any
+        self,
+        rules: TimeRules | None = None,
+        book: ContractBook = BOOK,
+        sources: int = 1,
+        cubes: tuple[str, ...] = CUBES,
+        **options: Any,
     ) -> None:
         rules = rules or TimeRules()
         counts = {Topic.OTLP_SPANS: sources}
         self.ingest = Ingest(2, rules, **options)
-        self.runner = LocalRunner(STAGES, Setup(book, rules, 2), 2, self.ingest, counts)
+        self.runner = LocalRunner(STAGES, Setup(book, rules, 2, cubes=cubes), 2, self.ingest, counts)
         self.now = T0
 
     def spans(
