@@ -14,6 +14,7 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 
 from pipeline.embedded.machine import Ports
+from schemas.segment import CUBES
 
 WINDOW = "7d"
 PATIENCE_SECONDS = 20.0
@@ -54,7 +55,7 @@ class Pages:
             NotThere: nobody answers.
         """
         found: Counts = {}
-        for cube in ("system", "family"):
+        for cube in CUBES:
             body = self.json(port, f"/api/rates?cube={cube}&window={WINDOW}&source={source}")
             for one in body["rates"]:
                 found[one["dimensions"].get("family", ""), one["rate"]] = (one["numerator"], one["denominator"])
@@ -72,7 +73,7 @@ class Pages:
             for family in text_string_to_metric_families(text):
                 if family.name in counts:
                     for sample in family.samples:
-                        if sample.labels["window"] == WINDOW:
+                        if sample.labels["window"] == WINDOW and sample.labels["cube"] in CUBES:
                             place = sample.labels.get("family", ""), sample.labels["rate"]
                             counts[family.name][place] += int(sample.value)
         return {place: (counts[NUMERATOR][place], n) for place, n in counts[DENOMINATOR].items()}
