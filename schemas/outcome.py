@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
@@ -26,6 +28,10 @@ class OutcomeKind(StrEnum):
 
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
 KeyValue = str | int | float
+MAX_WHOLE = 2**63 - 1
+MAX_DIGITS = 1024
+"""Of a whole number in `data`, or of one that is an id: what 64 bits do not hold is kept as text."""
+PLACE_SHOWN = 100
 
 TRACE_KEY = "trace_id"
 """A trace id is a key like any other: the one that its own trace states."""
@@ -43,13 +49,13 @@ class OutcomeEvent(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     event_id: Text
-    event_version: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    event_version: Annotated[int, Field(ge=0, le=MAX_WHOLE)] = 1
     event_time: datetime
     source: Text
     kind: OutcomeKind
     tenant: Text = "default"
     session_id: str | int | float | None = None
-    ordinal: Annotated[int, Field(ge=1)] | None = None
+    ordinal: Annotated[int, Field(ge=1, le=MAX_WHOLE)] | None = None
     trace_id: Annotated[str, Field(pattern="^[0-9a-fA-F]{32}$")] | None = None
     correlation: dict[Text, KeyValue | None] | None = None
     data: dict[str, Any] = {}
@@ -89,6 +95,38 @@ class OutcomeEvent(BaseModel):
             if state is not None and state not in EVALUATED:
                 raise ValueError(f"data.state of an evaluation is one of {', '.join(EVALUATED)}")
         return self
+
+
+def unfit(event: object) -> tuple[str, str] | None:
+    """What in a parsed event no record can carry: (where, why) of the first such value; None where all can be.
+
+    Half of a surrogate pair is no text. With something else in its place two ids may become one, so that the event is
+    refused.
+    """
+    return next(_unfit(event, ""), None)
+
+
+def _unfit(value: object, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        if _HALF_A_PAIR.search(value):
+            yield place, "holds half of a surrogate pair, which is no text"
+    elif isinstance(value, int):
+        if abs(value) >= _TOO_LONG:
+            yield place, f"is a whole number of more than {MAX_DIGITS} digits"
+    elif isinstance(value, dict):
+        for key, held in value.items():
+            name = _HALF_A_PAIR.sub("?", str(key))
+            inner = f"{place}.{name}".lstrip(".")[:PLACE_SHOWN]
+            if name != key:
+                yield inner, "its name holds half of a surrogate pair, which is no text"
+            yield from _unfit(held, inner)
+    elif isinstance(value, list):
+        for held in value:
+            yield from _unfit(held, place)
+
+
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+_TOO_LONG = 10**MAX_DIGITS
 
 
 class Outcome(msgspec.Struct, array_like=True, frozen=True):

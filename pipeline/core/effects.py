@@ -84,6 +84,11 @@ class Outbox:
         """What is in the box now, to go `back` to."""
         return {key: len(batch) for key, batch in self.records.items()}, self.counts.copy()
 
+    def since(self, mark: Mark) -> dict[tuple[Topic, int], list[Any]]:
+        """What came since."""
+        lengths, _ = mark
+        return {key: batch[lengths.get(key, 0) :] for key, batch in self.records.items()}
+
     def back(self, mark: Mark) -> None:
         """Take out what came since."""
         lengths, counts = mark

@@ -38,7 +38,7 @@ from pipeline.core.otlp.sampling import of_a_sample
 from pipeline.core.otlp.span_ids import SPAN_BYTES, TRACE_BYTES, repaired
 from pipeline.core.otlp.values import Memo, read_value
 from pipeline.core.timeline import TimeRules, from_datetime
-from schemas.outcome import OutcomeArrival, OutcomeKind
+from schemas.outcome import OutcomeArrival, OutcomeKind, unfit
 from schemas.span import WORK, Kind, Said, Span, SpanArrival, SpanFlag, Value
 from schemas.topics import Topic, partition_of
 
@@ -276,7 +276,7 @@ class Ingest:
             try:
                 outcome = read_outcome(event, at.record_time, self._outcome_rules)
             except (BadOutcome, RecursionError) as error:
-                at.bury("bad_outcome", str(error)[:1000], normalise_id(tenant))
+                at.bury("bad_outcome", str(error)[:1000], "" if unfit(tenant) else normalise_id(tenant))
                 continue
             if outcome.clock_ahead:
                 count(Result.NOTED, "clock_ahead")

@@ -18,7 +18,7 @@ from pipeline.core.ids import normalise_id, trace_address
 from pipeline.core.otlp.read_json import Fraction
 from pipeline.core.otlp.values import canonical_json, flat
 from pipeline.core.timeline import from_datetime
-from schemas.outcome import Outcome, OutcomeEvent, OutcomeKind
+from schemas.outcome import PLACE_SHOWN, Outcome, OutcomeEvent, OutcomeKind, unfit
 from schemas.span import Value
 
 DEFAULT_TENANT = "default"
@@ -68,6 +68,8 @@ def read_outcome(event: Any, record_time: int, rules: OutcomeRules) -> Outcome:
 
     Raises: BadOutcome
     """
+    if (found := unfit(event)) is not None:
+        raise BadOutcome(": ".join(filter(None, found)))
     try:
         valid = OutcomeEvent.model_validate(event)
     except ValidationError as error:
@@ -92,8 +94,8 @@ def read_outcome(event: Any, record_time: int, rules: OutcomeRules) -> Outcome:
         raise BadOutcome("ordinal: goes with a conversation, not with a trace")
     return Outcome(
         tenant=tenant,
-        source=_clean(valid.source),
-        event_id=_clean(valid.event_id),
+        source=valid.source,
+        event_id=valid.event_id,
         event_version=valid.event_version,
         event_time=event_time,
         kind=valid.kind,
@@ -111,11 +113,7 @@ def read_outcome(event: Any, record_time: int, rules: OutcomeRules) -> Outcome:
 
 def _complaint(error: dict[str, Any]) -> str:
     where = ".".join(str(part) for part in error["loc"]) or "event"
-    return f"{_clean(where)[:100]}: {_clean(str(error['msg']))[:200]}"
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+    return f"{where[:PLACE_SHOWN]}: {str(error['msg'])[:200]}"
 
 
 def _finite(value: Any, where: str) -> None:
@@ -123,7 +121,7 @@ def _finite(value: Any, where: str) -> None:
         raise BadOutcome(f"{where}: is no finite number")
     if isinstance(value, dict):
         for key, item in value.items():
-            _finite(item, f"{where}.{_clean(key)[:100]}")
+            _finite(item, f"{where}.{key}"[:PLACE_SHOWN])
     elif isinstance(value, list):
         for item in value:
             _finite(item, where)
@@ -141,11 +139,12 @@ def _session(event: OutcomeEvent) -> str:
 def _keys(event: OutcomeEvent) -> tuple[tuple[str, str], ...]:
     """The keys that have a value; an event that had keys and has none left names nobody."""
     given = event.correlation or {}
-    keys = tuple(sorted((_clean(name), text) for name, value in given.items() if (text := normalise_id(value))))
+    keys = tuple(sorted((name, text) for name, value in given.items() if (text := normalise_id(value))))
     if given and not keys:
         raise BadOutcome("correlation: no key has a value")
     return keys
 
 
 def _data(data: dict[str, Any]) -> dict[str, Value]:
-    return {_clean(name): flat(value) for name, value in data.items()}
+    """Flat values; a whole number that goes into no 64 bits is its digits as text."""
+    return {name: flat(value) for name, value in data.items()}

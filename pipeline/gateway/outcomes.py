@@ -19,7 +19,7 @@ from pipeline.gateway.broker import DELIVERY_SECONDS, MAX_RECORD_BYTES, Produce,
 from pipeline.gateway.limits import Limits, Room, has_many_values, is_deep
 from pipeline.gateway.request import Authorize, Refused, body_of
 from pipeline.tokens import Scope, Token
-from schemas.outcome import OutcomeEvent
+from schemas.outcome import OutcomeEvent, unfit
 from schemas.topics import Topic
 
 JSON = "application/json"
@@ -96,6 +96,9 @@ def checked(body: bytes, limits: Limits, token: Token) -> list[bytes]:
     for position, item in enumerate(items):
         if token.tenant is not None and isinstance(item, dict):
             item = {**item, "tenant": token.tenant}
+        if (found := unfit(item)) is not None:
+            problems.append({"item": position, "field": found[0], "message": found[1]})
+            continue
         encoded = json.dumps(item, separators=(",", ":")).encode()
         try:
             event = OutcomeEvent.model_validate_json(encoded)  # the very bytes that readers will get

@@ -2,18 +2,20 @@
 
 The rule this file keeps: what a batch gave is delivered before its offsets are committed, and so are the marks that
 tell everybody how far event time has come: the next owner of a partition starts behind them and knows no time of them.
+A record of which something comes that cannot be written is a dead letter, and its batch goes on without it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from typing import Protocol
 
 from pipeline.core.effects import Outbox, Result
 from pipeline.runners.bad_records import BadRecords, bury, raised
 from pipeline.runners.group_runner import GroupRunner
-from pipeline.runners.messages import Incoming, heartbeats, pack
+from pipeline.runners.messages import Incoming, Outgoing, heartbeats, pack, unwritable
 from pipeline.runners.options import RunnerOptions
 from schemas.envelope import Mark
 from schemas.topics import Stage, Topic
@@ -42,15 +44,18 @@ class IngestStep(Protocol):
     def watermark(self, topic: Topic, partition: int) -> int: ...
 
 
-def read_record(ingest: IngestStep, one: Incoming, bad: BadRecords) -> None:
-    """Read one record; if it makes the step raise, all that came of it is a dead letter.
+def read_record(ingest: IngestStep, one: Incoming, bad: BadRecords, careful: bool = True) -> None:
+    """Read one record; if it makes the step raise, or what came of it cannot be written, it is a dead letter whole.
 
-    Raises:
-        Exception: what the step raised, when too many in a row did.
+    Args:
+        careful: what came of it is encoded, to see that it can be. Who reads many records for one message leaves that
+            out, and reads them again with care where the message cannot be written.
     """
     mark = ingest.outbox.mark()
     try:
         ingest.on_record(Topic(one.topic), one.partition, one.offset, one.record_time, one.key, one.value)
+        if careful and (error := unwritable(ingest.outbox.since(mark))) is not None:
+            raise error
     except MemoryError:
         raise
     except Exception as error:
@@ -75,24 +80,39 @@ class IngestRunner(GroupRunner):
         self._bad = BadRecords(Stage.INGEST, 0)
 
     async def step(self, messages: list[Incoming]) -> None:
-        breath = time.perf_counter()
-        read: dict[tuple[str, int], int] = {}
-        for one in messages:
-            read_record(self.ingest, one, self._bad)
-            read[one.topic, one.partition] = one.offset + 1
-            if time.perf_counter() - breath > BREATH_SECONDS:
-                await asyncio.sleep(0)
-                breath = time.perf_counter()
+        read = {(one.topic, one.partition): one.offset + 1 for one in messages}
+        outgoing, counts = await self._read(messages, careful=False)
+        if outgoing is None:
+            outgoing, counts = await self._read(messages, careful=True)
         now = time.monotonic()
         self._heard.update(dict.fromkeys(read, now))
         self._silent.difference_update(read)
-        records, counts = self.ingest.outbox.take()
-        if records:
-            await self.broker.append(pack(records, self.marks()))
+        if outgoing:
+            await self.broker.append(outgoing)
         self.statistics.records.update(counts)
         self._delivered.update(read)
         if now - self._told >= self.options.heartbeat_interval:
             await self._tell()
+
+    async def _read(
+        self, messages: list[Incoming], careful: bool
+    ) -> tuple[list[Outgoing] | None, Counter[tuple[str, str]]]:
+        """What these give, and its counts; None where some of it cannot be written. To read again gives the same."""
+        breath = time.perf_counter()
+        for one in messages:
+            read_record(self.ingest, one, self._bad, careful)
+            if time.perf_counter() - breath > BREATH_SECONDS:
+                await asyncio.sleep(0)
+                breath = time.perf_counter()
+        records, counts = self.ingest.outbox.take()
+        try:
+            return pack(records, self.marks()), counts
+        except MemoryError:
+            raise
+        except Exception:  # see `unwritable`
+            if careful:
+                raise
+            return None, counts
 
     async def _tell(self) -> None:
         """Tell every partition behind us how far event time has come, then commit what it came from."""

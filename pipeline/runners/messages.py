@@ -94,6 +94,19 @@ def pack(records: Mapping[tuple[Topic, int], list[Any]], marks: Mapping[Topic, l
     return messages
 
 
+def unwritable(records: Mapping[tuple[Topic, int], Sequence[Any]]) -> Exception | None:
+    """What encoding these records raises, if it does; those for readers outside are encoded already."""
+    try:
+        for (topic, _), batch in records.items():
+            if topic not in PLAIN and batch:
+                encode(Envelope(FORMAT, [], list(batch)))
+    except MemoryError:
+        raise
+    except Exception as error:  # OverflowError, UnicodeEncodeError, TypeError: what an encoder may say of a value
+        return error
+    return None
+
+
 def heartbeats(marks: Mapping[Topic, list[Mark]], partitions: int) -> list[Outgoing]:
     """An empty message to every partition of each topic."""
     return [

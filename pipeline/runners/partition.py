@@ -8,7 +8,7 @@ and watermark belong together. Both runners use it, so they cannot differ. When 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,12 +16,14 @@ from pipeline.core.effects import KeyBroke, PartitionStep, Result
 from pipeline.core.timeline import Source, Watermarks
 from pipeline.runners.bad_records import BadRecords, StepBroke, bury, bury_key
 from pipeline.runners.checkpoint import Cut
-from pipeline.runners.messages import Incoming, pack
+from pipeline.runners.messages import Incoming, pack, unwritable
 from pipeline.runners.options import StageSpec
 from pipeline.runners.snapshots import Marker
 from schemas.envelope import FORMAT, Envelope, Mark
 from schemas.topics import Topic
 from schemas.wire import DeadLetter, Keyed
+
+T = TypeVar("T")
 
 
 class Partition:
@@ -119,14 +121,18 @@ class Partition:
                 raise StepBroke from error
             self.bad.went_well((message.offset, 0))
             return
+        outbox = self.step.outbox
         for index, record in enumerate(records):
             place = message.offset, index
             if why := self.bad.why(place):
-                bury(self.step.outbox, self.number, message, why, record, index, len(getattr(record, "spans", "1")))
+                bury(outbox, self.number, message, why, record, index, len(getattr(record, "spans", "1")))
                 continue
+            mark = outbox.mark()
             try:
                 self.step.apply([record])
                 self._publish_all()
+                if (unwritten := unwritable(outbox.since(mark))) is not None:
+                    raise unwritten
             except MemoryError:
                 raise
             except Exception as error:
@@ -134,11 +140,11 @@ class Partition:
                 raise StepBroke from error
             self.bad.went_well(place)
 
-    def _guarded(self, work: Callable[[], None]) -> None:
-        """Let the step do what any record since the last cut may make it raise."""
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """Do what any record since the last cut may make impossible."""
         self._leave_aside()
         try:
-            work()
+            return work()
         except MemoryError:
             raise
         except Exception as error:
@@ -190,7 +196,7 @@ class Partition:
             bury_key(self.step.outbox, self.spec.source, self.number, key, why)
         records, counts = self.step.outbox.take()
         passes_on = self.step.passes_on(self.watermarks.watermark)
-        outputs = pack(records, self._marks(passes_on, all_applied))
+        outputs = self._guarded(lambda: pack(records, self._marks(passes_on, all_applied)))
         return Cut(
             outputs,
             self.step.changed(),

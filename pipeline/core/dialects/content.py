@@ -12,7 +12,7 @@ import msgspec
 
 from pipeline.core.dialects.messages import UNKNOWN
 from pipeline.core.dialects.table import Inside, Source, Total
-from pipeline.core.otlp.values import read_python, write_value
+from pipeline.core.otlp.values import MAX_COUNT, read_python, write_value
 
 Path = tuple[str | int, ...]
 Meaning = Callable[[bytes], Any]
@@ -32,7 +32,7 @@ def reader_of(source: Source, meaning: Meaning) -> Meaning:
     """How a source's bytes become a value; None where the place that it names says nothing."""
     if isinstance(source, Inside):
         path = source.path
-        return lambda raw: None if (found := value_at(raw, path)) is None else meaning(write_value(found))
+        return lambda raw: None if (found := value_at(raw, path)) is None else meaning(_written(found))
     if isinstance(source, Total):
         first, *others = source.names
         return lambda raw: _total(raw, first, others)
@@ -77,6 +77,14 @@ def numbered(keys: frozenset[str], key: str) -> int:
     return found or UNKNOWN
 
 
+def _written(value: Any) -> bytes:
+    """As an attribute's value; nothing where it is none, as JSON may hold what attributes do not."""
+    try:
+        return write_value(value)
+    except (ValueError, OverflowError):
+        return b""
+
+
 def _step_into(value: Any, path: Path) -> Any:
     for step in path:
         if isinstance(step, int):
@@ -91,4 +99,5 @@ def _total(raw: bytes, first: str, others: list[str]) -> int | None:
     if not isinstance(counts, dict) or not isinstance(counts.get(first), int):
         return None
     parts = (counts.get(name) for name in (first, *others))
-    return sum(part for part in parts if isinstance(part, int) and not isinstance(part, bool) and part > 0)
+    total = sum(part for part in parts if isinstance(part, int) and not isinstance(part, bool) and part > 0)
+    return total if total <= MAX_COUNT else 0

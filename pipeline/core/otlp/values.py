@@ -20,7 +20,8 @@ T = TypeVar("T")
 SAFE_INTEGER = 2**53 - 1
 MEMO_BYTES = 4096
 MAX_DEPTH = 30  # levels of arrays and maps: what protobuf's own limit of 100 messages leaves room for
-MAX_DOLLARS = 1_000_000  # of one call
+MAX_DOLLARS = 10_000  # of one call
+MAX_COUNT = 2**40  # of the tokens of one call: what millions of calls sum up to goes into 64 bits
 INT64 = range(-(2**63), 2**63)
 
 
@@ -58,7 +59,7 @@ def read_value(raw: bytes) -> Value:
 
 
 def read_int(raw: bytes) -> int:
-    """A count: zero where it is missing, negative, or no whole number; numbers as text count."""
+    """A count: zero where it is missing, negative, no whole number, or beyond all sense; numbers as text count."""
     value = read_python(raw)
     if isinstance(value, str):
         try:
@@ -69,7 +70,7 @@ def read_int(raw: bytes) -> int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         return 0
-    return value if 0 < value in INT64 else 0
+    return value if 0 < value <= MAX_COUNT else 0
 
 
 def read_cost(raw: bytes) -> int:
@@ -143,10 +144,15 @@ def is_scalar(value: Any) -> bool:
 
 
 def flat(value: Any) -> Value:
-    """The value as records carry it: a scalar, a list of scalars, or canonical JSON text."""
+    """The value as records carry it: a scalar, a list of scalars, or canonical JSON text.
+
+    A whole number that 64 bits do not hold is its digits.
+    """
     if value is None or is_scalar(value):
         scalar: Scalar | None = value
         return scalar
+    if isinstance(value, int):
+        return str(value)
     if isinstance(value, list) and all(is_scalar(item) for item in value):
         return list(value)
     return canonical_json(value).decode()

@@ -11,6 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from pipeline.core.ingest import Ingest
 from pipeline.core.timeline import TimeRules
+from schemas.envelope import encode
 from schemas.outcome import Outcome
 from schemas.span import Span, SpanArrival
 from schemas.topics import Topic, partition_of
@@ -36,6 +37,7 @@ class Read:
         self.letters: list[DeadLetter] = []
         for (topic, partition), batch in records.items():
             for record in batch:
+                assert encode(record)
                 if topic is Topic.SPANS:
                     assert partition == partition_of(PARTITIONS, record.tenant, record.trace_id)
                     self.arrivals.append(record)

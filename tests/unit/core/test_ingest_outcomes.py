@@ -98,6 +98,13 @@ def test_a_list_is_read_event_by_event_and_a_bad_one_is_buried_alone():
         pytest.param({"event_version": -1}, "event_version: ", id="a negative version"),
         pytest.param({"event_version": 2**63}, "event_version: ", id="a version beyond 64 bits"),
         pytest.param({"data": {"x": [float("nan")]}}, "data.x: ", id="NaN"),
+        pytest.param(
+            {"correlation": ..., "session_id": "c", "ordinal": 10**20},
+            f"ordinal: Input should be less than or equal to {2**63 - 1}",
+            id="an ordinal beyond 64 bits",
+        ),
+        pytest.param({"correlation": ..., "session_id": 10**2000}, "session_id: is a whole number", id="an endless id"),
+        pytest.param({"data": {"x": {"y": [-(10**2000)]}}}, "data.x.y: is a whole number", id="an endless number"),
         pytest.param({"data": {"x": {"y": float("inf")}}}, "data.x.y: ", id="infinity"),
     ],
 )
@@ -106,6 +113,51 @@ def test_a_bad_event_says_which_field_and_why(fields: dict[str, Any], words: str
     assert result.outcomes == []
     assert result.reasons == ["bad_outcome"]
     assert words in result.letters[0].detail
+
+
+HALF = "a\ud800"
+HALVES: dict[str, dict[str, Any]] = {
+    "tenant": {"tenant": HALF},
+    "source": {"source": HALF},
+    "event_id": {"event_id": HALF},
+    "session_id": {"correlation": ..., "session_id": HALF},
+    "trace_id": {"correlation": ..., "trace_id": HALF},
+    "correlation.order_id": {"correlation": {"order_id": HALF}},
+    "correlation.a?": {"correlation": {HALF: "7"}},
+    "data.payment": {"data": {"payment": HALF}},
+    "data.items.deep": {"data": {"items": [{"deep": ["x", HALF]}]}},
+    "data.items.a?": {"data": {"items": [{HALF: 1}]}},
+    "data.name": {"kind": "evaluation", "data": {"name": HALF, "score": 1}},
+    "a?": {HALF: 1},
+}
+
+
+@pytest.mark.parametrize(("place", "fields"), HALVES.items(), ids=list(HALVES))
+def test_half_of_a_surrogate_pair_is_refused_wherever_it_is(place: str, fields: dict[str, Any]):
+    result = outcome(**fields)
+    assert (result.outcomes, result.reasons) == ([], ["bad_outcome"])
+    assert result.letters[0].detail.startswith(f"{place}: ")
+    assert "half of a surrogate pair" in result.letters[0].detail
+
+
+def test_bytes_that_are_no_utf_8_are_refused_and_their_neighbour_counts():
+    value = json.dumps([EVENT, {**EVENT, "event_id": "e2", "data": {"x": "PLACE"}}]).encode()
+    result = read(value.replace(b"PLACE", b"\xff\xfe"), T, Topic.OUTCOMES)
+    assert (result.outcome.event_id, result.reasons) == ("e1", ["bad_outcome"])
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        pytest.param(2**63 - 1, 2**63 - 1, id="64 bits"),
+        pytest.param(2**63, str(2**63), id="one more"),
+        pytest.param(-(10**25), "-1" + "0" * 25, id="far below"),
+        pytest.param([10**20], '["1' + "0" * 20 + '"]', id="in a list"),
+        pytest.param({"a": 10**20}, '{"a":"1' + "0" * 20 + '"}', id="deeper"),
+    ],
+)
+def test_a_whole_number_that_64_bits_do_not_hold_is_kept_as_text(value: Any, kept: Any):
+    assert outcome(data={"x": value}).outcome.data == {"x": kept}
 
 
 @pytest.mark.parametrize("value", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"hello"])

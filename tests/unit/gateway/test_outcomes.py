@@ -51,6 +51,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a long id": ({"event_id": "x" * 2000}, "event_id"),
     "a bad trace": ({"correlation": None, "trace_id": "xyz"}, "trace_id"),
     "two addresses": ({"session_id": "s"}, ""),
+    "an ordinal beyond 64 bits": ({"correlation": None, "session_id": "s", "ordinal": 10**20}, "ordinal"),
+    "half of a surrogate pair": ({"data": {"x": [{"y": "\ud800"}]}}, "data.x.y"),
+    "an endless number": ({"data": {"x": 10**2000}}, "data.x"),
 }
 
 
