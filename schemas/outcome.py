@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from schemas.span import Value
 
@@ -26,8 +26,16 @@ class OutcomeKind(StrEnum):
     RETRACT = "retract"
 
 
+def _no_boolean(value: object) -> object:
+    """True is no 1: what is no id on a span is none here (RULES.md 4)."""
+    if isinstance(value, bool):
+        raise ValueError("true and false are no ids, numbers or times")
+    return value
+
+
+NoBoolean = BeforeValidator(_no_boolean)
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
-KeyValue = str | int | float
+Id = Annotated[str | int | float | None, NoBoolean]
 MAX_WHOLE = 2**63 - 1
 MAX_DIGITS = 1024
 """Of a whole number in `data`, or of one that is an id: what 64 bits do not hold is kept as text."""
@@ -49,15 +57,15 @@ class OutcomeEvent(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     event_id: Text
-    event_version: Annotated[int, Field(ge=0, le=MAX_WHOLE)] = 1
-    event_time: datetime
+    event_version: Annotated[int, NoBoolean, Field(ge=0, le=MAX_WHOLE)] = 1
+    event_time: Annotated[datetime, NoBoolean]
     source: Text
     kind: OutcomeKind
     tenant: Text = "default"
-    session_id: str | int | float | None = None
-    ordinal: Annotated[int, Field(ge=1, le=MAX_WHOLE)] | None = None
-    trace_id: Annotated[str, Field(pattern="^[0-9a-fA-F]{32}$")] | None = None
-    correlation: dict[Text, KeyValue | None] | None = None
+    session_id: Id = None
+    ordinal: Annotated[Annotated[int, Field(ge=1, le=MAX_WHOLE)] | None, NoBoolean] = None
+    trace_id: Annotated[Annotated[str, Field(pattern="^[0-9a-fA-F]{32}$")] | None, NoBoolean] = None
+    correlation: dict[Text, Id] | None = None
     data: dict[str, Any] = {}
 
     @field_validator("event_time")

@@ -115,6 +115,26 @@ def test_a_bad_event_says_which_field_and_why(fields: dict[str, Any], words: str
     assert words in result.letters[0].detail
 
 
+@pytest.mark.parametrize("said", [True, False])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        lambda said: {"correlation": ..., "session_id": said},
+        lambda said: {"correlation": ..., "session_id": "c", "ordinal": said},
+        lambda said: {"correlation": ..., "trace_id": said},
+        lambda said: {"correlation": {"order_id": said}},
+        lambda said: {"correlation": {"order_id": "A-100", "other": said}},
+        lambda said: {"event_version": said},
+        lambda said: {"event_time": said},
+    ],
+    ids=["session_id", "ordinal", "trace_id", "a key", "one key of two", "event_version", "event_time"],
+)
+def test_a_boolean_is_no_id_and_no_number(fields: Any, said: bool):
+    result = outcome(**fields(said))
+    assert (result.outcomes, result.reasons) == ([], ["bad_outcome"])
+    assert "true and false are no ids" in result.letters[0].detail
+
+
 HALF = "a\ud800"
 HALVES: dict[str, dict[str, Any]] = {
     "tenant": {"tenant": HALF},

@@ -53,6 +53,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "two addresses": ({"session_id": "s"}, ""),
     "an ordinal beyond 64 bits": ({"correlation": None, "session_id": "s", "ordinal": 10**20}, "ordinal"),
     "half of a surrogate pair": ({"data": {"x": [{"y": "\ud800"}]}}, "data.x.y"),
+    "a boolean session": ({"correlation": None, "session_id": True}, "session_id"),
+    "a boolean key": ({"correlation": {"order_id": False}}, "correlation.order_id"),
+    "a boolean ordinal": ({"correlation": None, "session_id": "s", "ordinal": True}, "ordinal"),
     "an endless number": ({"data": {"x": 10**2000}}, "data.x"),
 }
 
