@@ -87,6 +87,8 @@ class OOutcome:
     correlation: Mapping[str, str | int | float | None] = field(default_factory=dict)
     data: Mapping[str, object] = field(default_factory=dict)
     from_agent: bool = False
+    came: int | None = None
+    """The watermark at which it came, where that matters (rule 48); None: before any bucket sealed."""
 
 
 @dataclass(frozen=True)

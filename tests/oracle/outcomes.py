@@ -231,6 +231,14 @@ def outcomes_of_spans(places: Sequence[OPlace]) -> list[OOutcome]:
     return found
 
 
+def has_sealed(place: OPlace, outcome: OOutcome, directory: Directory, settings: OSettings) -> bool:
+    """Rule 48: the bucket of the session's end had sealed when the outcome came, and so those of the ones before it."""
+    own = directory.conversations[place.key[:2]]
+    end = max(one.episode.end for one in own if one.ordinal <= place.ordinal)
+    bucket_end = end // settings.bucket * settings.bucket + settings.bucket
+    return outcome.came is not None and outcome.came > bucket_end + settings.retention
+
+
 def attach(
     outcomes: Iterable[OOutcome],
     places: Sequence[OPlace],
@@ -244,8 +252,10 @@ def attach(
     directory = Directory(places)
     for outcome in [*outcomes_that_count(outcomes, settings, counted), *outcomes_of_spans(places)]:
         reached = sessions_reached(outcome, directory, settings, counted)
-        for place in reached:
+        open_ones = [place for place in reached if not has_sealed(place, outcome, directory, settings)]
+        for place in open_ones:
             attached[place.key].append(outcome)
+        counted["sealed"] += len({place.key[:2] for place in reached} - {place.key[:2] for place in open_ones})
         if not reached:
             if watermark > outcome.event_time + settings.retention:
                 counted["no_session"] += 1

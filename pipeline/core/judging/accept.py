@@ -76,6 +76,10 @@ class SettledGuard:
     def is_settled(self, end: int, watermark: int) -> bool:
         return watermark > self.settled_at(end)
 
+    def seals_at(self, end: int) -> int:
+        """The last moment at which an outcome for what ended then is still taken, ns."""
+        return end // self._width * self._width + self._width + self._rules.retention
+
     def applies(self, sessions: Iterable[Session], fresh: Iterable[FreshSpan]) -> bool:
         """Whether there is anything to refuse for: some session of the present cut was, or would have been, settled."""
         came = max((one.watermark for one in fresh), default=0)

@@ -59,12 +59,12 @@ class Bench:
 
     def accept(self, key: bytes, conversation: Conversation, fresh: list[FreshSpan]) -> Accepted:
         """Cut it with what came; a span that would change what has settled is taken out again (RULES.md 48)."""
-        sessions, refused = self._cut(key, conversation), []
+        sessions, refused = self.cut(key, conversation), []
         if fresh and self.guard.applies(sessions, fresh):
-            refused = self.guard.refuse(conversation, fresh, lambda one: self._cut(key, one, anew=True))
+            refused = self.guard.refuse(conversation, fresh, lambda one: self.cut(key, one, anew=True))
             if refused:
                 fresh = [one for one in fresh if one not in refused]
-                sessions = self._cut(key, conversation, anew=True)
+                sessions = self.cut(key, conversation, anew=True)
         return Accepted(sessions, self.seen.views(key, conversation), fresh, refused)
 
     def judge(self, conversation: Conversation, sessions: Sequence[Session]) -> Judged:
@@ -86,7 +86,7 @@ class Bench:
         settles = self.kept.settled.settles_next(sessions[len(conversation.packed) :], views) + 1
         return min(moment for moment in (next_due, settles, leaves) if moment > self.watermark)
 
-    def _cut(self, key: bytes, conversation: Conversation, anew: bool = False) -> list[Session]:
+    def cut(self, key: bytes, conversation: Conversation, anew: bool = False) -> list[Session]:
         """Cut it, unless it was cut before as it is now: then its sessions bring their summaries along."""
         views, packed = self.seen.views(key, conversation, anew), self.kept.settled.sessions(key)
         contracts = len(self._book)  # there are only ever more of them
@@ -101,7 +101,7 @@ class Bench:
 
     def _verdicts(self, key: bytes, conversation: Conversation) -> list[Verdict]:
         """As it was judged last, where time alone changes nothing any more."""
-        return self.judge(conversation, self._cut(key, conversation)).verdicts
+        return self.judge(conversation, self.cut(key, conversation)).verdicts
 
 
 def _same(some: Sequence[object], others: Sequence[object]) -> bool:

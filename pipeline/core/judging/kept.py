@@ -23,7 +23,7 @@ from pipeline.core.judging.packed import (
 )
 from pipeline.core.judging.publish import published
 from pipeline.core.judging.settled import Settled
-from pipeline.core.judging.state import Conversation
+from pipeline.core.judging.state import Conversation, sealed
 from pipeline.core.judging.views import TraceView
 from pipeline.core.packing import Words, pack_id, unpack_id
 from pipeline.core.shelf import length, read_length
@@ -153,8 +153,10 @@ class Kept(Tiers[Conversation]):
         self.settled.unpack(key, conversation)
         verdicts = self._judge(key, conversation)
         before = [
-            published(verdict, *unpack_count(counted, self.words))
-            for verdict, counted in zip(verdicts, conversation.counted, strict=False)
+            sealed(unpack_count(counted, self.words)[0])
+            if index < conversation.sealed
+            else published(verdict, *unpack_count(counted, self.words))
+            for index, (verdict, counted) in enumerate(zip(verdicts, conversation.counted, strict=False))
         ]
         conversation.published[:0] = before
         conversation.counted = []

@@ -60,6 +60,8 @@ class Publisher:
         """Send every ordinal whose content changed, and a tombstone for each that the cut no longer has."""
         published = conversation.published
         for index, verdict in enumerate(verdicts):
+            if index < conversation.sealed:
+                continue
             if index == len(published):
                 published.append(Published(0, b"", b"", None))
             self._revise(conversation, index, msgspec.structs.replace(verdict, as_of=0), watermark)
@@ -114,7 +116,7 @@ class Publisher:
 
     def repeat(self, conversation: Conversation) -> None:
         """Send what holds once more, with higher versions, and overrule ordinals that a dead worker may have sent."""
-        for index in range(max(len(conversation.published), len(conversation.traces))):
+        for index in range(conversation.sealed, max(len(conversation.published), len(conversation.traces))):
             known = conversation.published[index] if index < len(conversation.published) else None
             if known is not None and known.verdict:
                 verdict = msgspec.structs.replace(_decode_verdict(known.verdict), revision=known.revision)

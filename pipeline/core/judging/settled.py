@@ -7,6 +7,7 @@ duplicate (RULES.md 48).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -109,6 +110,20 @@ class Settled:
         if (conversation.packed or conversation.idle) and not any(one.spans for one in conversation.traces.values()):
             conversation.traces.clear()
         return count
+
+    def next_seals(self, key: bytes, conversation: Conversation) -> float:
+        """The last moment at which the first session that is not sealed is not to be; for ever if none is packed."""
+        if len(conversation.packed) == conversation.sealed:
+            return inf
+        return self._guard.seals_at(self._unpacked[key][conversation.sealed].session.end)
+
+    def seal_next(self, key: bytes, conversation: Conversation) -> None:
+        """Seal it. Its marks go: stage 2 refuses spans as old as it is."""
+        index, unpacked = conversation.sealed, self._unpacked[key]
+        session = unpacked[index].session
+        unpacked[index] = Unpacked(session, frozenset())
+        conversation.packed[index] = pack_session(session, (), self._words)
+        conversation.sealed += 1
 
     def settles_next(self, sessions: Sequence[Session], views: Sequence[TraceView]) -> int:
         """When the first that is not packed will have settled; 0 if there is none."""

@@ -70,6 +70,11 @@ class Published(msgspec.Struct, array_like=True):
     contribution: Contribution | None
 
 
+def sealed(revision: int) -> Published:
+    """Of a session whose bucket has sealed: nothing but how often it was published."""
+    return Published(revision, b"", b"", None)
+
+
 class FreshSpan(NamedTuple):
     """A span that came since the conversation was last judged.
 
@@ -94,6 +99,7 @@ class Conversation(msgspec.Struct, array_like=True):
         counted: what each of them counts, in place of its `published` (`packed.pack_count`); kept in state alone.
         idle: marks of the spans of traces that had settled without a session.
         leaves: when the retention of all that it ever held is over, ns.
+        sealed: how many of the packed sessions have sealed: they are published never again.
     """
 
     tenant: str
@@ -109,3 +115,4 @@ class Conversation(msgspec.Struct, array_like=True):
     counted: list[bytes] = []
     idle: bytes = b""
     leaves: int = 0
+    sealed: int = 0

@@ -17,7 +17,8 @@ from pipeline.core.effects import At, Changed, Outbox, Result, Versions
 from pipeline.core.judging.bench import Bench
 from pipeline.core.judging.erase import ConversationEraser
 from pipeline.core.judging.fold import SEALED, Fold
-from pipeline.core.judging.intake import Taken, drop_trace, take_outcome, take_spans
+from pipeline.core.judging.gate import Gate
+from pipeline.core.judging.intake import Taken, drop_trace
 from pipeline.core.judging.judged_by import JudgedBy, touched_by
 from pipeline.core.judging.kept import key_of
 from pipeline.core.judging.publish import Publisher
@@ -54,6 +55,7 @@ class JudgeStep:
         self._bench = Bench(book, rules)
         told = self.outbox, self.versions, self.fold
         self._publisher = Publisher(partition, partitions, book, rules, *told, self._bench.guard)
+        self._gate = Gate(partition, partitions, rules, self._bench, self._publisher, *told)
         self.conversations = self._bench.kept
         self._teller = Teller(partitions, self.outbox, self.versions)
         self._eraser = ConversationEraser(partition, partitions, rules, self.outbox, self.fold)
@@ -132,6 +134,10 @@ class JudgeStep:
             if self.conversations.overdue(key, self.watermark):
                 self._leave(key)
             conversation = self.conversations.get(key)
+            if conversation is not None and self._gate.is_due(key, conversation):
+                if (conversation := self._now(key)) is not None:
+                    self._gate.seal(key, conversation)
+                self._dirty.add(key)
             if conversation is None:
                 if isinstance(record, TraceGone | Returns) or self._eraser.refuses(record):
                     continue
@@ -140,7 +146,7 @@ class JudgeStep:
                 )
                 self._gone.discard(key)
             if isinstance(record, TraceSpans):
-                taken = self._take_spans(key, conversation, record)
+                taken = self._gate.take_spans(key, conversation, record)
             elif isinstance(record, TraceGone):
                 held = self.conversations.settled.holds_trace(key, record.trace_id)
                 taken = None if held else drop_trace(conversation, record)
@@ -149,22 +155,11 @@ class JudgeStep:
                 taken = hear(conversation, record)
                 self._dirty.add(key)
             else:
-                taken = take_outcome(conversation, record)
-                self._publisher.outcome_row(record)
+                taken = self._gate.take_outcome(key, conversation, record)
                 if taken is not None and taken.cause and record.outcome is not None and self._replayed is None:
                     self._outcome_at = max(self._outcome_at, record.outcome.heard_at)
             if taken is not None:
                 self._take(key, conversation, record, taken)
-
-    def _take_spans(self, key: bytes, conversation: Conversation, record: TraceSpans) -> Taken | None:
-        known = self.conversations.settled.known(key, conversation, record, self.watermark)
-        self._publisher.known(conversation, known)
-        if known.record is None:
-            return None
-        taken = take_spans(conversation, known.record, self.watermark)
-        if taken is None:
-            self.outbox.count(Result.DROPPED, "moved", len(known.record.spans))
-        return taken
 
     def _take(
         self, key: bytes, conversation: Conversation, record: TraceSpans | TraceGone | Attached | Returns, taken: Taken
@@ -183,8 +178,7 @@ class JudgeStep:
         orders = self._eraser.found(record, self.conversations.look(), self.watermark)
         for order in orders:
             key = key_of(order.tenant, order.conversation)
-            if self._touched.pop(key, None) is not None and key in self.conversations:
-                self._recompute(key, self.conversations[key])
+            self._now(key)
             self._erase(key, order, ())
         self._eraser.looked(record, len(orders))
 
@@ -194,6 +188,12 @@ class JudgeStep:
         self._bench.seen.clear()
         self._dirty.discard(key)
         self._gone.add(key)
+
+    def _now(self, key: bytes) -> Conversation | None:
+        """The conversation, judged if that was put off; None where none is left."""
+        if self._touched.pop(key, None) is not None and (conversation := self.conversations.get(key)) is not None:
+            self._recompute(key, conversation)
+        return self.conversations.get(key)
 
     def _touch(self, key: bytes, conversation: Conversation, cause: str) -> None:
         if cause and cause not in conversation.causes:

@@ -1,0 +1,126 @@
+"""What comes for a conversation is taken, or refused since what it would change has settled or sealed (RULES.md 48).
+
+```
+a span that settled sessions do not know and that is one of theirs --> dead letter `settled`
+session's bucket seals, at the next thing that happens to its conversation --> its sums go to `fold.seal`, its marks go
+an outcome that reaches sealed sessions alone --> dead letter `sealed`; stage 3 hears that a session has it
+```
+The rule this file keeps: ordinals stay. What was sealed is still read, as later outcomes and sessions must find their
+place, but it is published never again.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from pipeline.core.effects import Outbox, Result, Versions
+from pipeline.core.judging.attach import reached
+from pipeline.core.judging.bench import Bench
+from pipeline.core.judging.fold import Fold
+from pipeline.core.judging.intake import Taken, take_outcome, take_spans
+from pipeline.core.judging.publish import Publisher
+from pipeline.core.judging.state import Conversation, sealed
+from pipeline.core.timeline import TimeRules
+from schemas.contact import Reached
+from schemas.outcome import Attached, Outcome
+from schemas.span import TraceSpans
+from schemas.topics import Topic, partition_of
+from schemas.wire import DeadLetter, Keyed
+
+SEALED = "sealed"
+
+
+class Gate:
+    """One partition's."""
+
+    def __init__(
+        self,
+        partition: int,
+        partitions: int,
+        rules: TimeRules,
+        bench: Bench,
+        publisher: Publisher,
+        outbox: Outbox,
+        versions: Versions,
+        fold: Fold,
+    ) -> None:
+        self._partition, self._partitions, self._rules = partition, partitions, rules
+        self._bench, self._publisher = bench, publisher
+        self._outbox, self._versions, self._fold = outbox, versions, fold
+
+    # -- what comes ----------------------------------------------------------------------------------------------------
+
+    def take_spans(self, key: bytes, conversation: Conversation, record: TraceSpans) -> Taken | None:
+        """Without those that what has settled knows; None where nothing is left, or the trace has gone elsewhere."""
+        watermark = self._bench.watermark
+        known = self._bench.kept.settled.known(key, conversation, record, watermark)
+        self._publisher.known(conversation, known)
+        if known.record is None:
+            return None
+        taken = take_spans(conversation, known.record, watermark)
+        if taken is None:
+            self._outbox.count(Result.DROPPED, "moved", len(known.record.spans))
+        return taken
+
+    def take_outcome(self, key: bytes, conversation: Conversation, record: Attached) -> Taken | None:
+        """None where a later one was heard, or what it would change has sealed."""
+        if self._refuses(key, conversation, record):
+            return None
+        taken = take_outcome(conversation, record)
+        self._publisher.outcome_row(record)
+        return taken
+
+    # -- sealing -------------------------------------------------------------------------------------------------------
+
+    def is_due(self, key: bytes, conversation: Conversation) -> bool:
+        """Whether the bucket of a session has sealed that is not sealed yet; what came before is to be judged first."""
+        return self._bench.kept.settled.next_seals(key, conversation) < self._bench.watermark
+
+    def seal(self, key: bytes, conversation: Conversation) -> None:
+        """Seal the sessions whose buckets have, the first ones of the conversation."""
+        while self.is_due(key, conversation):
+            index = conversation.sealed
+            one = conversation.published[index]
+            if one.contribution is not None:
+                self._fold.seal(one.contribution)
+            conversation.published[index] = sealed(one.revision)
+            self._bench.kept.settled.seal_next(key, conversation)
+
+    def _refuses(self, key: bytes, conversation: Conversation, record: Attached) -> bool:
+        """Whether an outcome would change sealed sessions alone; it is dead-lettered, as one for sealed ones is."""
+        if not conversation.sealed:
+            return False
+        known = conversation.outcomes.get(f"{record.source}\0{record.event_id}")
+        stamp, before = next(
+            ((stamp, content) for via, stamp, content in known.ways if via == record.via) if known else iter(()),
+            (0, None),
+        )
+        after = record.outcome
+        if record.stamp < stamp or (after and after.order) == (before and before.order):
+            return False
+        found = [self._reached(key, conversation, record, one) for one in (after, before) if one is not None]
+        if not found[0] or max(found[0]) >= conversation.sealed:
+            return False
+        self._letter(record, after or before)
+        if max(found[-1], default=-1) >= conversation.sealed:
+            return False  # it leaves an open session for a sealed one
+        has_it = after is not None
+        answer = Reached(
+            record.tenant, record.source, record.event_id, record.conversation, self._versions.next(), has_it
+        )
+        where = partition_of(self._partitions, record.tenant, record.source, record.event_id)
+        self._outbox.send(Topic.CORRELATIONS, where, answer)
+        return True
+
+    def _reached(self, key: bytes, conversation: Conversation, record: Attached, outcome: Outcome) -> set[int]:
+        return reached(outcome, [record.via], self._bench.cut(key, conversation), self._rules)
+
+    def _letter(self, record: Attached, outcome: Outcome | None) -> None:
+        self._outbox.count(Result.DEAD_LETTERED, SEALED)
+        kind = outcome.kind.value if outcome is not None else ""
+        what = kind if record.outcome is not None else f"the withdrawal of {kind}"
+        detail = f"for a session whose bucket had sealed when it came: {what} {record.source} {record.event_id}"
+        letter = DeadLetter(SEALED, detail, Topic.SESSION_EVENTS, self._partition, -1, 0, 0, record.tenant)
+        self._outbox.send(
+            Topic.DEAD_LETTERS, self._partition, Keyed(Topic.SESSION_EVENTS.encode(), msgspec.json.encode(letter))
+        )
