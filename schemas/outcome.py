@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from schemas.span import Value
 
@@ -33,9 +33,21 @@ def _no_boolean(value: object) -> object:
     return value
 
 
+def _no_zero(text: str) -> str:
+    """Else two pairs of names could be joined to one."""
+    if JOINT in text:
+        raise ValueError("holds a zero character, by which parts of an id are told apart")
+    return text
+
+
+JOINT = "\0"
+"""Between the parts of keys; no part but the last may hold it."""
 NoBoolean = BeforeValidator(_no_boolean)
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
+Name = Annotated[Text, AfterValidator(_no_zero)]
 Id = Annotated[str | int | float | None, NoBoolean]
+MOST_KEYS = 32
+"""Business keys of one event, and of one span: each is told, kept and looked up on its own."""
 MAX_WHOLE = 2**63 - 1
 MAX_DIGITS = 1024
 """Of a whole number in `data`, or of one that is an id: what 64 bits do not hold is kept as text."""
@@ -59,13 +71,13 @@ class OutcomeEvent(BaseModel):
     event_id: Text
     event_version: Annotated[int, NoBoolean, Field(ge=0, le=MAX_WHOLE)] = 1
     event_time: Annotated[datetime, NoBoolean]
-    source: Text
+    source: Name
     kind: OutcomeKind
-    tenant: Text = "default"
+    tenant: Name = "default"
     session_id: Id = None
     ordinal: Annotated[Annotated[int, Field(ge=1, le=MAX_WHOLE)] | None, NoBoolean] = None
     trace_id: Annotated[Annotated[str, Field(pattern="^[0-9a-fA-F]{32}$")] | None, NoBoolean] = None
-    correlation: dict[Text, Id] | None = None
+    correlation: dict[Name, Id] | None = None
     data: dict[str, Any] = {}
 
     @field_validator("event_time")
@@ -74,6 +86,14 @@ class OutcomeEvent(BaseModel):
         if value.tzinfo is None:
             raise ValueError("event_time needs a time zone, such as 2026-04-02T10:00:00Z")
         return value.astimezone(UTC)
+
+    @field_validator("correlation", mode="before")
+    @classmethod
+    def _few_keys(cls, value: object) -> object:
+        """Before anything is done with each of them."""
+        if isinstance(value, dict) and len(value) > MOST_KEYS:
+            raise ValueError(f"an event takes at most {MOST_KEYS} keys, not {len(value)}")
+        return value
 
     @model_validator(mode="after")
     def _one_address(self) -> OutcomeEvent:

@@ -48,7 +48,12 @@ def trace_address(text: str) -> bytes | None:
     return bytes.fromhex(match[1]) if match else None
 
 
+def is_ours(text: str) -> bool:
+    """What begins with a zero character is a mark of our own, such as that of what is erased, and nobody's id."""
+    return text.startswith("\0")
+
+
 def conversation_id(value: object) -> str:
     """A conversation id found on a span. `trace:<32 hex>` is our name for a conversation without one: it is missing."""
     text = normalise_id(value)
-    return "" if text.startswith("trace:") and trace_address(text) else text
+    return "" if is_ours(text) or (text.startswith("trace:") and trace_address(text)) else text

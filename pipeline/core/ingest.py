@@ -26,7 +26,7 @@ from pipeline.core.dialects.resources import RESOURCE_KEYS, kept_of
 from pipeline.core.dialects.session_like import SessionLike
 from pipeline.core.effects import Outbox, Result
 from pipeline.core.ids import normalise_id
-from pipeline.core.ingest_letters import Place, in_words
+from pipeline.core.ingest_letters import BAD_TENANT, Place, in_words
 from pipeline.core.ingest_logs import Logs
 from pipeline.core.ingest_outcomes import DEFAULT_TENANT, BadOutcome, OutcomeRules, numbers, read_outcome
 from pipeline.core.ingest_times import NO_TIME, span_times
@@ -38,7 +38,7 @@ from pipeline.core.otlp.sampling import of_a_sample
 from pipeline.core.otlp.span_ids import SPAN_BYTES, TRACE_BYTES, repaired
 from pipeline.core.otlp.values import Memo, read_value
 from pipeline.core.timeline import TimeRules, from_datetime
-from schemas.outcome import OutcomeArrival, OutcomeKind, unfit
+from schemas.outcome import JOINT, OutcomeArrival, OutcomeKind, unfit
 from schemas.span import WORK, Kind, Said, Span, SpanArrival, SpanFlag, Value
 from schemas.topics import Topic, partition_of
 
@@ -208,6 +208,10 @@ class Ingest:
                     self.outbox.count(Result.RECEIVED, "span")
                     at.bury("bad_id", complaint, tenant, trace_id.hex() if any(trace_id) else "")
                     continue
+            if JOINT in tenant:
+                self.outbox.count(Result.RECEIVED, "span")
+                at.bury("bad_tenant", BAD_TENANT, trace_id=trace_id.hex())
+                continue
             start, end, flags = span.start_time_unix_nano, span.end_time_unix_nano, batch.flags
             if not 0 < start <= end <= limit:
                 start, end, time_flags = span_times(start, end, record_time, skew)

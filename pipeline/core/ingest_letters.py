@@ -14,6 +14,7 @@ from schemas.wire import DeadLetter, Keyed
 SHOWN_BYTES = 8
 MAX_PAYLOAD = 65_536
 """Of larger records, each of whose parts may have a letter of its own, place and offset must do."""
+BAD_TENANT = "the tenant's name holds a zero character, by which parts of an id are told apart"
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 

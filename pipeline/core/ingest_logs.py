@@ -27,13 +27,13 @@ from pipeline.core.dialects.log_events import (
     response_of,
 )
 from pipeline.core.effects import Result
-from pipeline.core.ingest_letters import Place, in_words
+from pipeline.core.ingest_letters import BAD_TENANT, Place, in_words
 from pipeline.core.ingest_outcomes import OutcomeRules
 from pipeline.core.ingest_times import NO_TIME, span_times
 from pipeline.core.otlp.read_logs import event_name, read_logs
 from pipeline.core.otlp.reading import NotOtlp
 from pipeline.core.otlp.span_ids import SPAN_BYTES, TRACE_BYTES, from_bytes
-from schemas.outcome import OutcomeArrival
+from schemas.outcome import JOINT, OutcomeArrival
 from schemas.span import Kind, Scope, Span, SpanArrival, SpanFlag, Value
 from schemas.topics import Topic, partition_of
 
@@ -97,7 +97,10 @@ class Logs:
             tenant, _ = self._resources[batch.resource]
             for log in batch.spans:
                 count(Result.RECEIVED, "log")
-                self._event(at, log, tenant)
+                if JOINT in tenant:
+                    at.bury("bad_tenant", BAD_TENANT)
+                else:
+                    self._event(at, log, tenant)
 
     def _event(self, at: Place, log: Any, tenant: str) -> None:
         count, event = at.outbox.count, event_name(log)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.core.ids import normalise_id, trace_address
+from pipeline.core.ids import is_ours, normalise_id, trace_address
 from pipeline.core.otlp.read_json import Fraction
 from pipeline.core.otlp.values import canonical_json, flat
 from pipeline.core.timeline import from_datetime
@@ -133,6 +133,8 @@ def _session(event: OutcomeEvent) -> str:
     session = normalise_id(event.session_id)
     if not session:
         raise BadOutcome("session_id: says nothing (blank, null or no finite number)")
+    if is_ours(session):
+        raise BadOutcome("session_id: begins with a zero character, as no conversation's id does")
     return session
 
 

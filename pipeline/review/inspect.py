@@ -22,7 +22,7 @@ from pipeline.review.foreign import what_it_is
 from pipeline.review.grouping import Conversation, conversations
 from pipeline.review.requests import requests_in
 from pipeline.review.sessions import SessionSeen, sessions_of
-from schemas.outcome import OutcomeArrival
+from schemas.outcome import MOST_KEYS, OutcomeArrival
 from schemas.span import Kind, Span, SpanArrival
 from schemas.topics import Topic
 from schemas.wire import DeadLetter, Keyed
@@ -33,6 +33,8 @@ LOST = {
     "record_time": "a span's time is missing",
     "negative_duration": "a span ends before it starts",
     "unknown_claim": "trueup.task.outcome has a value that is none of completed, escalated, refused, failed",
+    "bad_key": "a key of trueup.correlation has no name, or one with a zero character",
+    "keys_cut": f"a span states more than {MOST_KEYS} business keys; the first by name hold",
 }
 """Notes of stage 1 that mean a loss, in words."""
 NO_ADDRESS = "no_address"

@@ -97,14 +97,15 @@ class Identities:
     def _route(self, known: Identity) -> None:
         """Send the newest version where it is addressed; withdraw it from where it was sent before."""
         outcome = known.outcome
-        now = addresses(outcome)
+        now = set(addresses(outcome))
+        keys = sorted(now.union(known.keys))
         conversation = outcome.session_id if outcome.kind is not OutcomeKind.RETRACT else ""
-        for name, value in sorted({*now, *known.keys}):
+        for name, value in keys:
             content = outcome if (name, value) in now else None
             stamp = self._versions.next()
             record = Addressed(known.tenant, name, value, outcome.source, outcome.event_id, stamp, content)
             self._outbox.send(Topic.CORRELATIONS, partition_of(self._partitions, known.tenant, name, value), record)
-        known.keys = sorted({*now, *known.keys})
+        known.keys = keys
         for target in sorted({conversation, known.conversation} - {""}):
             content = outcome if target == conversation else None
             attach(self._outbox, self._partitions, self._versions, target, outcome, SESSION_VIA, content)

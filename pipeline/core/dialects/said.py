@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.core.ids import normalise_id
 from pipeline.core.otlp.values import flat, read_python
+from schemas.outcome import JOINT, MOST_KEYS
 from schemas.span import Said, Value
 
 OURS = "trueup."
@@ -42,7 +43,9 @@ def read_said(
             state[name[len(STATE) :]] = flat(value)
         elif name.startswith(KEY):
             values = _ids(value)
-            if values:
+            if not _is_name(name[len(KEY) :]):
+                notes("bad_key")
+            elif values:
                 keys[name[len(KEY) :]] = values
         elif name == FAMILY:
             families = _ids(value) or families
@@ -56,9 +59,25 @@ def read_said(
                 claim = stated
             else:
                 notes("unknown_claim")
+    if sum(map(len, keys.values())) > MOST_KEYS:
+        notes("keys_cut")
+        keys = _first(keys)
     if not (families or claim or state or keys or issues or subjects):
         return said
     return Said(families, claim, state, keys, issues, subjects, said.tripped if said else None)
+
+
+def _is_name(name: str) -> bool:
+    """What outcomes cannot name is no key."""
+    return bool(name) and JOINT not in name
+
+
+def _first(keys: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """As many as may be, by name and value."""
+    kept: dict[str, tuple[str, ...]] = {}
+    for name, value in sorted((name, value) for name, values in keys.items() for value in values)[:MOST_KEYS]:
+        kept[name] = (*kept.get(name, ()), value)
+    return kept
 
 
 def _ids(value: object) -> tuple[str, ...]:

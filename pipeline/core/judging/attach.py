@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from pipeline.core.judging.boundaries import Session
@@ -45,8 +46,18 @@ class Proof:
         return found
 
 
-def reached(outcome: Outcome, vias: Iterable[Via], sessions: Sequence[Session], rules: TimeRules) -> set[int]:
-    """Indices of the sessions of this conversation that the outcome reaches by these ways."""
+def reached(
+    outcome: Outcome,
+    vias: Iterable[Via],
+    sessions: Sequence[Session],
+    keys: Sequence[AbstractSet[Via]],
+    rules: TimeRules,
+) -> set[int]:
+    """Indices of the sessions of this conversation that the outcome reaches by these ways.
+
+    Args:
+        keys: of each session those that its spans state.
+    """
     found: set[int] = set()
     begun_by = outcome.event_time + rules.max_clock_skew
     for via in vias:
@@ -60,7 +71,7 @@ def reached(outcome: Outcome, vias: Iterable[Via], sessions: Sequence[Session], 
             trace_id = bytes.fromhex(via[1])
             found.update(i for i, one in enumerate(sessions) if trace_id in summary_of(one).trace_ids)
         else:
-            holds = [i for i, one in enumerate(sessions) if one.start <= begun_by and via in summary_of(one).keys]
+            holds = [i for i, one in enumerate(sessions) if one.start <= begun_by and via in keys[i]]
             found.update(holds if outcome.kind is OutcomeKind.EVIDENCE else holds[-1:])
     return found
 
@@ -84,9 +95,10 @@ def attach(
     """A `Proof` for each session, and the outcomes that reach one: whether any of them does so in time."""
     proofs = [Proof() for _ in sessions]
     reaching: dict[tuple[str, str], bool] = {}
+    keys = [frozenset(summary_of(one).keys) for one in sessions] if outcomes else []
     ordered = sorted(outcomes.values(), key=lambda one: (one[0].event_time, one[0].event_id, one[0].source))
     for outcome, vias in ordered:
-        indices = reached(outcome, vias, sessions, rules)
+        indices = reached(outcome, vias, sessions, keys, rules)
         if indices:
             horizons = [horizon_of(outcome.kind, sessions[index], rules) for index in indices]
             reaching[outcome.identity] = any(one is None or outcome.event_time <= one for one in horizons)

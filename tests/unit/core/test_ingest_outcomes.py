@@ -10,7 +10,7 @@ import pytest
 import rfc8785
 
 from pipeline.core.timeline import MINUTE
-from schemas.outcome import OutcomeKind
+from schemas.outcome import MOST_KEYS, OutcomeKind
 from schemas.topics import Topic
 from tests.unit.core.ingest_support import TRACE, Read, T, ingest, read
 
@@ -133,6 +133,39 @@ def test_a_boolean_is_no_id_and_no_number(fields: Any, said: bool):
     result = outcome(**fields(said))
     assert (result.outcomes, result.reasons) == ([], ["bad_outcome"])
     assert "true and false are no ids" in result.letters[0].detail
+
+
+ZERO = "a\0b"
+
+
+@pytest.mark.parametrize(
+    ("place", "fields"),
+    [
+        ("tenant", {"tenant": ZERO}),
+        ("source", {"source": ZERO}),
+        ("correlation", {"correlation": {ZERO: "7"}}),
+        ("session_id", {"correlation": ..., "session_id": " \0erased"}),
+    ],
+)
+def test_a_zero_character_is_refused_where_it_would_make_one_id_of_two(place: str, fields: dict[str, Any]):
+    result = outcome(**fields)
+    assert (result.outcomes, result.reasons) == ([], ["bad_outcome"])
+    assert result.letters[0].detail.startswith(place)
+    assert "zero character" in result.letters[0].detail
+
+
+def test_a_zero_character_in_the_last_part_of_an_id_is_a_character():
+    found = addressed(event_id=ZERO, session_id=ZERO).outcome
+    assert (found.event_id, found.session_id) == (ZERO, ZERO)
+
+
+@pytest.mark.parametrize("kind", ["evidence", "retract"])
+def test_an_event_has_so_many_keys_and_no_more(kind: str):
+    keys = {f"k{n}": n for n in range(MOST_KEYS)}
+    assert len(outcome(kind=kind, correlation=keys).outcome.keys) == MOST_KEYS
+    result = outcome(kind=kind, correlation={**keys, "more": 1})
+    assert (result.outcomes, result.reasons) == ([], ["bad_outcome"])
+    assert f"at most {MOST_KEYS} keys, not {MOST_KEYS + 1}" in result.letters[0].detail
 
 
 HALF = "a\ud800"

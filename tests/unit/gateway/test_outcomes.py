@@ -56,6 +56,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a boolean session": ({"correlation": None, "session_id": True}, "session_id"),
     "a boolean key": ({"correlation": {"order_id": False}}, "correlation.order_id"),
     "a boolean ordinal": ({"correlation": None, "session_id": "s", "ordinal": True}, "ordinal"),
+    "a zero character": ({"source": "a\0b"}, "source"),
+    "too many keys": ({"correlation": {f"k{n}": n for n in range(33)}}, "correlation"),
     "an endless number": ({"data": {"x": 10**2000}}, "data.x"),
 }
 
