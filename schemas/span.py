@@ -210,6 +210,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, tag="w"):
         conversation, end, length: where the chain from it ends; how many steps on.
         earliest: (start, trace id) of the earliest trace on that way.
         erased: where it leads to something erased: until when that must not come again, ns.
+        withdrawn: it has the response id no longer.
     """
 
     tenant: str
@@ -225,6 +226,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, tag="w"):
     length: int
     earliest: tuple[int, bytes]
     erased: int = 0
+    withdrawn: bool = False
 
 
 class TraceSpans(msgspec.Struct, array_like=True, frozen=True, tag="t"):

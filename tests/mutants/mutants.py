@@ -54,8 +54,8 @@ MUTANTS = (
     ),
     Mutant(
         "a redelivered span is taken for another one",
-        "pipeline/core/resolving/step.py",
-        "known = trace.spans.get(record.span_id)",
+        "pipeline/core/resolving/intake.py",
+        "known = home.get(record.span_id)",
         "known = None",
         VERDICTS,
         "copy_of_a_span",

@@ -34,7 +34,7 @@ def asked_oracle(world: World) -> Answer:
     """The definitions on this world: all of it that no longer waits for an id."""
     held = world.held
     spans = [one for one in world.spans if one.trace_id not in held]
-    told = replace(SETTINGS, too_broad_traces=keys.MOST_TRACES)  # the laws have fewer
+    told = replace(SETTINGS, too_broad_traces=keys.MOST_TRACES, max_spans_per_trace=world.most)  # the laws have fewer
     return judge_world(spans, world.outcomes, ORACLE_CONTRACTS, told, world.reached)
 
 

@@ -91,6 +91,7 @@ class Pipeline:
         crashes: the chance that some worker dies after a batch.
         patience: cuts that stage 4 may put a busy open conversation off for.
         book: the contracts; one of its own where a law adds to them.
+        most: spans of a trace that count.
     """
 
     def __init__(
@@ -100,11 +101,12 @@ class Pipeline:
         crashes: float = 0.0,
         patience: int = 0,
         book: ContractBook = BOOK,
+        most: int = RULES.max_spans_per_trace,
     ) -> None:
         self.partitions, self.random, self.crash_chance, self.patience = partitions, random, crashes, patience
         self.received: Counter[Stage] = Counter()
         stages = [counting(spec, self.received) for spec in STAGES]
-        self.setup = Setup(book, RULES, partitions, patience)
+        self.setup = Setup(book, replace(RULES, max_spans_per_trace=most), partitions, patience)
         self.runner = LocalRunner(stages, self.setup, partitions, shuffle=random)
         self.crashes = 0
         self._asking = False
@@ -201,7 +203,7 @@ class Pipeline:
     def held_spans(self) -> int:
         """Spans that stage 2 keeps for itself: their trace belongs to no conversation yet."""
         traces = [trace for step in self.resolvers() for trace in step.traces.values()]
-        return sum(len(trace.spans) for trace in traces if not trace.conversation)
+        return sum(len(trace.known) for trace in traces if not trace.used)
 
     def states(self) -> dict[object, dict[str, int]]:
         """Sessions by state, by segment: all partitions of stage 5 together."""
@@ -235,7 +237,9 @@ class Pipeline:
         return {(stage, number): n for stage in KEYED for number, n in self.runner.watermarks(stage).items()}
 
     def dropped(self) -> int:
-        spans = self.count(Stage.RESOLVE, "dropped", "duplicate") + self.count(Stage.JUDGE, "dropped", "repeated")
+        spans = self.count(Stage.RESOLVE, "dropped", "duplicate", "truncated") + self.count(
+            Stage.JUDGE, "dropped", "repeated"
+        )
         return spans + self.count(Stage.CORRELATE, "dropped")
 
     def count(self, stage: Stage, result: str, *reasons: str) -> int:

@@ -24,6 +24,7 @@ from tests.oracle.spans import (
     normalised_times,
     spans_that_count,
     start_of_trace,
+    traces_of,
 )
 from tests.property.contracts import LIMITS, ODD
 from tests.property.sayings import EVALUATIONS, KINDS, NOBODY, SAYINGS, STEPS
@@ -45,11 +46,16 @@ moments = st.one_of(
 
 @dataclass(frozen=True)
 class World:
-    """Everything that is ever sent, copies included, and the watermark at which it is judged."""
+    """Everything that is ever sent, copies included, and the watermark at which it is judged.
+
+    Args:
+        most: spans of a trace that count (rule 8).
+    """
 
     spans: tuple[OSpan, ...]
     outcomes: tuple[OOutcome, ...]
     watermark: int
+    most: int = RULES.max_spans_per_trace
 
     @cached_property
     def held(self) -> frozenset[str]:
@@ -71,10 +77,9 @@ class World:
     @cached_property
     def traces(self) -> dict[str, list[OSpan]]:
         """The spans that count, by trace."""
-        found: dict[str, list[OSpan]] = {}
-        for one in spans_that_count(self.spans, OSettings(), Counter()):
-            found.setdefault(one.trace_id, []).append(one)
-        return found
+        told = OSettings(max_spans_per_trace=self.most)
+        kept = traces_of(spans_that_count(self.spans, told, Counter()), told, Counter())
+        return {one.trace_id: list(one.spans) for one in kept}
 
     @cached_property
     def begin(self) -> int:
@@ -108,11 +113,12 @@ def corrected(one: OSpan) -> OSpan:
 
 
 @st.composite
-def worlds(draw: Draw, ids_known: bool = False) -> World:
+def worlds(draw: Draw, ids_known: bool = False, most: int = RULES.max_spans_per_trace) -> World:
     """A world.
 
     Args:
         ids_known: every trace has an id, so that none waits for one.
+        most: spans of a trace that count.
     """
     shape = Shape(
         rich=draw(st.integers(0, 6)) < 6,
@@ -132,7 +138,7 @@ def worlds(draw: Draw, ids_known: bool = False) -> World:
         watermark = last + 80 * HOUR + draw(st.sampled_from((0, 24 * HOUR)))
     else:
         watermark = draw(st.sampled_from(sorted({corrected(one).end for one in spans}))) + draw(moments)
-    world = World(tuple(spans), tuple(outcomes), watermark)
+    world = World(tuple(spans), tuple(outcomes), watermark, most)
     if linked and world.held:  # where it leads is not yet decided, so that nothing could be compared
         world = replace(world, watermark=last + RULES.trace_timeout + 1)
     return world

@@ -11,6 +11,7 @@ import msgspec
 from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.judging.accept import SettledGuard
+from pipeline.core.judging.beyond import forget, pushed_out
 from pipeline.core.judging.fold import Contribution, Fold, contribution
 from pipeline.core.judging.reasons import changes, reason
 from pipeline.core.judging.rows import as_json, outcome_row, revision_row, step_row, verdict_rows
@@ -125,10 +126,10 @@ class Publisher:
                 verdict = Verdict(conversation.tenant, conversation.name, index + 1, deleted=True, revision=revision)
             self._send(msgspec.structs.replace(verdict, version=self._versions.next()), None, 0)
 
-    def steps(self, conversation: Conversation, spans: Iterable[FreshSpan], views: Iterable[TraceView]) -> None:
+    def steps(self, conversation: Conversation, spans: Sequence[FreshSpan], views: Sequence[TraceView]) -> None:
         """Rows of `agent_steps` for the spans that are news, or are told news of by log records.
 
-        Those beyond the limit of a trace are left out.
+        Those beyond the limit of a trace are left out, and taken back where they were not before.
         """
         by_trace = {view.trace_id: view.by_id for view in views}
         about = {(trace_id, span_id[:SPAN_ID_BYTES]): None for trace_id, span_id, *_ in spans}
@@ -137,6 +138,12 @@ class Publisher:
             if span is not None:
                 row = step_row(conversation.name, span, self._versions.next())
                 self._outbox.send(Topic.ROWS, self._partition, row)
+        most = self._rules.max_spans_per_trace
+        for span in pushed_out(conversation.traces, spans, views, most):
+            row = step_row(conversation.name, span, self._versions.next(), deleted=True)
+            self._outbox.send(Topic.ROWS, self._partition, row)
+        for trace_id in by_trace:
+            forget(conversation.traces[trace_id], most)
 
     def left_out(self, conversation: Conversation, fresh: Sequence[FreshSpan]) -> None:
         """Spans above a trace's limit (rule 8), each once; what log records tell is none."""

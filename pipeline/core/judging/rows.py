@@ -186,8 +186,8 @@ def outcome_row(record: Attached, version: int) -> Row:
     )
 
 
-def step_row(conversation: str, span: Span, version: int) -> Row:
-    """A row of `agent_steps`."""
+def step_row(conversation: str, span: Span, version: int, deleted: bool = False) -> Row:
+    """A row of `agent_steps`; `deleted`: the span counts no more."""
     return _row(
         "agent_steps",
         {
@@ -196,7 +196,7 @@ def step_row(conversation: str, span: Span, version: int) -> Row:
             "trace_id": span.trace_id.hex(),
             "span_id": span.span_id.hex(),
             "version": version,
-            "is_deleted": 0,
+            "is_deleted": int(deleted),
             "parent_id": span.parent_id.hex(),
             "start": span.start,
             "end": span.end,

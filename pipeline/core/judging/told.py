@@ -17,6 +17,24 @@ _TOLD, _INFERENCE = Kind.TOLD, Kind.INFERENCE
 """Looked up here: to get a member of its enum is slow, and every span of every trace is looked at."""
 
 
+def limited(spans: Sequence[Span], most: int) -> tuple[Sequence[Span], int]:
+    """(what counts, how many spans are left out); what log records tell is limited by itself, as in stage 2 (RULES.md 8).
+
+    Args:
+        spans: of one trace, by start and id.
+    """
+    if len(spans) <= most:
+        return spans, 0
+    left = {True: most, False: most}
+    counted = []
+    for span in spans:
+        told = span.kind is _TOLD
+        if left[told] > 0:
+            counted.append(span)
+        left[told] -= 1
+    return counted, max(0, -left[False])
+
+
 def with_told(spans: Sequence[Span]) -> Sequence[Span]:
     """The spans, completed, without what told of them; where nothing else is there, what is told stands for itself.
 

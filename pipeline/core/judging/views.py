@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pipeline.core.contracts.book import CompiledContract
-from pipeline.core.judging.told import with_told
+from pipeline.core.judging.told import limited, with_told
 from schemas.span import Control, Kind, Span, SpanFlag
 
 ANSWERED = frozenset({"stop", "end_turn"})
@@ -167,8 +167,8 @@ def _are_one(outer: Span, inner: Span) -> bool:
 
 def view_trace(trace_id: bytes, spans: Iterable[Span], most: int, lead: bytes = b"") -> TraceView:
     """The trace with the `most` spans of smallest (start, span id), completed by what log records tell of them."""
-    ordered = with_told(sorted(spans, key=started_first))
-    return TraceView(trace_id, tuple(ordered[:most]), max(0, len(ordered) - most), lead)
+    counted, left_out = limited(sorted(spans, key=started_first), most)
+    return TraceView(trace_id, tuple(with_told(counted)), left_out, lead)
 
 
 @dataclass(frozen=True, slots=False)

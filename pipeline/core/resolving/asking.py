@@ -7,7 +7,7 @@ changes are told again. The loop carries no watermark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from pipeline.core.effects import Outbox, Versions
 from pipeline.core.resolving.leads import Way
@@ -62,7 +62,7 @@ class Asking:
         if (asker, "") not in trace.askers:
             trace.askers.append((asker, ""))
         if trace.way is not None:
-            self._tell(trace, asker, "")
+            self._tell(trace, asker, "", ())
         self.done(trace.tenant, asker, about=trace.trace_id)
 
     def answer_shared(self, asked: Asked, having: Iterable[TraceState]) -> None:
@@ -82,18 +82,32 @@ class Asking:
         for asker in self.questions.get(shared, ()):
             self._join(trace, asker, response_id)
 
+    def has_no_longer(self, key: bytes, trace: TraceState, response_ids: Collection[str]) -> None:
+        """Spans of a trace here that had these response ids do not count any more; others may have them, too."""
+        own = trace.own_responses()
+        lost = set(response_ids) - own
+        for response_id in lost:
+            self._discard(key, trace.tenant, response_id)
+        for asker, response_id in trace.askers:
+            if response_id in lost and trace.way is not None:
+                self._tell(trace, asker, response_id, own)
+
     def forget(self, key: bytes, trace: TraceState) -> None:
         for response_id in trace.responses():
-            having = self.who_has.get((trace.tenant, response_id))
-            if having is not None:
-                having.discard(key)
-                if not having:
-                    del self.who_has[trace.tenant, response_id]
+            self._discard(key, trace.tenant, response_id)
+
+    def _discard(self, key: bytes, tenant: str, response_id: str) -> None:
+        having = self.who_has.get((tenant, response_id))
+        if having is not None:
+            having.discard(key)
+            if not having:
+                del self.who_has[tenant, response_id]
 
     def tell(self, trace: TraceState) -> None:
         """The trace leads elsewhere, or starts earlier, than it said before."""
+        own = trace.own_responses() if trace.askers else ()
         for asker, response_id in trace.askers:
-            self._tell(trace, asker, response_id)
+            self._tell(trace, asker, response_id, own)
 
     def _join(self, trace: TraceState, asker: bytes, response_id: str) -> None:
         if asker == trace.trace_id:
@@ -101,9 +115,9 @@ class Asking:
         if (asker, response_id) not in trace.askers:
             trace.askers.append((asker, response_id))
         if trace.way is not None:
-            self._tell(trace, asker, response_id)
+            self._tell(trace, asker, response_id, (response_id,))
 
-    def _tell(self, trace: TraceState, asker: bytes, response_id: str) -> None:
+    def _tell(self, trace: TraceState, asker: bytes, response_id: str, own: Collection[str]) -> None:
         way: Way | None = trace.way
         assert way is not None
         answer = Answer(
@@ -119,6 +133,7 @@ class Asking:
             end=way.end,
             length=way.length,
             earliest=way.earliest,
+            withdrawn=bool(response_id) and response_id not in own,
         )
         self._send(trace.tenant, asker, answer)
 

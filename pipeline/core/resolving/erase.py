@@ -150,8 +150,8 @@ class TraceEraser:
             return False
         if trace.conversation:
             self._withdraw(trace, until)
-        else:  # of others the spans have been counted already
-            n = len(trace.spans)
+        elif not trace.used:  # of others the spans have been counted already
+            n = len(trace.known)
             bury(self._outbox, self._partition, Topic.SPANS, trace.tenant, f"{n} spans", n)
         self._erase(key, trace, until)
         return True

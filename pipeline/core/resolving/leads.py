@@ -48,7 +48,7 @@ def candidates(
     start: int,
     links: Iterable[bytes],
     linked: Mapping[bytes, Answer],
-    shared: Mapping[str, Mapping[bytes, Answer]],
+    shared: Iterable[Mapping[bytes, Answer]],
 ) -> list[Answer]:
     """The traces that this one may follow: those it links to, and for each response id the one that stands for it.
 
@@ -56,9 +56,10 @@ def candidates(
     itself, there is none. Of all, the 8 smallest trace ids count, those never seen among them.
     """
     found: dict[bytes, Answer | None] = {link: linked.get(link) for link in links}
-    for answers in shared.values():
-        owners = [one for one in answers.values() if one.own_id]
-        first = min(owners or answers.values(), key=lambda one: (one.start, one.target), default=None)
+    for answers in shared:
+        having = [one for one in answers.values() if not one.withdrawn]
+        owners = [one for one in having if one.own_id]
+        first = min(owners or having, key=lambda one: (one.start, one.target), default=None)
         if first is not None and (first.own_id or (first.start, first.target) < (start, trace_id)):
             found[first.target] = first
     found.pop(trace_id, None)

@@ -34,15 +34,18 @@ class Membership:
             partition = partition_of(self.partitions, trace.tenant, conversation)
             gone = TraceGone(trace.tenant, conversation, trace.trace_id, trace.stamp)
             self.outbox.send(Topic.SESSION_EVENTS, partition, gone)
-        if target and not trace.conversation:
-            self.outbox.count(Result.USED, "span", len(trace.spans))
+        if target and not trace.used:
+            trace.used = True
+            self.outbox.count(Result.USED, "span", len(trace.known))
         trace.conversation, trace.lead = target, way.end
         if target:
-            self.send_spans(trace, list(trace.spans))
+            self.send_spans(trace, list(trace.known))
         self.tell_keys(trace, again=True)
 
     def send_spans(self, trace: TraceState, span_ids: Sequence[bytes]) -> None:
-        spans = [(one, trace.spans[one].record_time, trace.spans[one].body) for one in span_ids]
+        """Also those that do not count, as far as they are known: stage 4 sees by them that there are more."""
+        known = trace.known
+        spans = [(one, known[one].record_time, known[one].body) for one in span_ids]
         if spans:
             partition = partition_of(self.partitions, trace.tenant, trace.conversation)
             lead = b"" if trace.lead == trace.trace_id else trace.lead
@@ -67,7 +70,7 @@ class Membership:
 
     def count_conflicts(self, trace: TraceState, fresh: Sequence[bytes]) -> None:
         """Each id of a trace beyond its first is counted once, when it comes (rule 4)."""
-        new = {trace.spans[one].ids[0] for one in fresh if trace.spans[one].ids}
+        new = {trace.spans[one].ids[0] for one in fresh if one in trace.spans and trace.spans[one].ids}
         if not new:
             return
         came = set(fresh)
@@ -82,7 +85,7 @@ class Membership:
         An evaluation of a response tells of no span.
         """
         if not trace.conversation:
-            self.outbox.count(Result.DROPPED, "no_work", len(trace.spans))
+            self.outbox.count(Result.DROPPED, "no_work", 0 if trace.used else len(trace.known))
             return
         about = [one[:SPAN_ID_BYTES] for one in trace.spans if is_told(one)]
         alone = sum(one not in trace.spans and any(one) for one in about)

@@ -41,6 +41,8 @@ class TraceState(msgspec.Struct, array_like=True):
         asked: what it asked -> answers that are still to come; linked, shared: the answers; askers: who asked it, by
             response id or (empty) by link.
         told: what the correlation keys were told last: (start, conversation); keys: those that were told.
+        spare: spans that do not count, but would if others did not (rule 8); beyond: what lies further out never will.
+        used: its spans have been counted as used.
         settled: not None once it has settled and its spans are gone: their ids, where no conversation knows them.
         last_end: when it ended.
     """
@@ -63,6 +65,9 @@ class TraceState(msgspec.Struct, array_like=True):
     linked: dict[bytes, Answer] = {}
     shared: dict[str, dict[bytes, Answer]] = {}
     askers: list[tuple[bytes, str]] = []
+    spare: dict[bytes, Head] = {}
+    beyond: tuple[int, bytes] | None = None
+    used: bool = False
 
     @property
     def held(self) -> bool:
@@ -85,6 +90,11 @@ class TraceState(msgspec.Struct, array_like=True):
     def has_work(self) -> bool:
         return any(head.work for head in self.spans.values())
 
+    @property
+    def known(self) -> dict[bytes, Head]:
+        """Its spans, with those that do not count."""
+        return self.spans | self.spare if self.spare else self.spans
+
     def links(self) -> set[bytes]:
         return {link for head in self.spans.values() for link in head.links}
 
@@ -103,7 +113,10 @@ class TraceState(msgspec.Struct, array_like=True):
     def leads(self) -> Way:
         """Where it leads by what is known now (rule 5)."""
         start, own = self.start, self.stated_id()
-        choices = [] if own else candidates(self.trace_id, start, self.links(), self.linked, self.shared)
+        if own:
+            return way_of(self.trace_id, start, own, ())
+        shared = [self.shared[one] for one in self.responses() if one in self.shared]
+        choices = candidates(self.trace_id, start, self.links(), self.linked, shared)
         return way_of(self.trace_id, start, own, choices)
 
     def stated_id(self) -> str:

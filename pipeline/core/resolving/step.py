@@ -13,20 +13,23 @@ What is sent is a function of the messages in log order: a replay after a crash 
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
 
-from pipeline.core.effects import Changed, Outbox, Result, Versions
+from pipeline.core.effects import Changed, Outbox, Versions
 from pipeline.core.resolving.asking import Asking
 from pipeline.core.resolving.erase import QUESTION, TraceEraser, question_key
+from pipeline.core.resolving.intake import Fresh, Intake
 from pipeline.core.resolving.leads import Way
+from pipeline.core.resolving.limit import SpanLimit, last_that_counts
 from pipeline.core.resolving.membership import Membership
-from pipeline.core.resolving.state import TraceState, better, head_of
+from pipeline.core.resolving.state import TraceState
 from pipeline.core.resolving.traces import Traces
 from pipeline.core.timeline import TimeRules
 from schemas.erasing import Forgotten, Unasked
-from schemas.span import Answer, Asked, SpanArrival, is_told
+from schemas.span import Answer, Asked, SpanArrival
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_question = msgspec.msgpack.Decoder(tuple[str, str, list[bytes], int]).decode
@@ -49,6 +52,8 @@ class ResolveStep:
         self.watermark = 0
         self._membership = Membership(partition, partitions, self.outbox, self.versions)
         self._asking = Asking(partition, partitions, self.outbox, self.versions)
+        limit = SpanLimit(rules.max_spans_per_trace, self.outbox)
+        self._intake = Intake(limit, self._membership, self._asking, self.outbox)
         self._asked_at: dict[bytes, int] = {}
         self._timers: list[tuple[int, bytes]] = []
         self._armed: dict[bytes, int] = {}
@@ -87,7 +92,7 @@ class ResolveStep:
     # -- input ---------------------------------------------------------------------------------------------------------
 
     def apply(self, records: Sequence[SpanArrival | Asked | Answer | Forgotten | Unasked]) -> None:
-        fresh: dict[bytes, list[bytes]] = {}
+        fresh: Fresh = defaultdict(dict)
         oldest = self.watermark - self.rules.retention
         for record in records:
             if isinstance(record, Forgotten | Unasked):
@@ -110,21 +115,22 @@ class ResolveStep:
                 trace.last_end = max(self.watermark, record.at if isinstance(record, Asked) else 0)
                 self._gone.discard(key)
             if isinstance(record, SpanArrival):
-                if self._take(key, trace, record):
-                    fresh.setdefault(key, []).append(record.span_id)
+                self._intake.take(key, trace, record, fresh, self._resent is not None)
             elif isinstance(record, Asked):
                 self._asking.answer_link(trace, record.trace_id)
-                fresh.setdefault(key, [])
+                fresh.setdefault(key, {})
             else:
                 self._asking.hear(trace, record)
-                fresh.setdefault(key, [])
+                fresh.setdefault(key, {})
+        for key, came in fresh.items():
+            self._intake.sort_out(key, self.traces[key], came)
         self._eraser.forget(self._gone, self._dirty)
-        for key, span_ids in fresh.items():
+        for key, came in fresh.items():
             trace = self.traces.get(key)
             if trace is None:
                 continue
             if trace.spans and trace.settled is None:
-                self._resolve(key, trace, span_ids)
+                self._resolve(key, trace, [one for one in came if one in trace.known])
             self._schedule(key, trace)
             self._dirty.add(key)
         self.traces.settle_all()
@@ -141,31 +147,6 @@ class ResolveStep:
         if key not in self._asked_at:
             self._asked_at[key] = max(self.watermark, asked.at)
             heapq.heappush(self._timers, (self._asked_at[key] + self.rules.retention, key))
-
-    def _take(self, key: bytes, trace: TraceState, record: SpanArrival) -> bool:
-        """Whether the span, or this copy of it, is news."""
-        known = trace.spans.get(record.span_id)
-        if trace.settled is not None:
-            self._membership.take_late(trace, record)
-            return False
-        head = head_of(record)
-        if record.response_id and not is_told(record.span_id):
-            self._asking.has(key, trace, record.response_id)
-        if known is None:
-            trace.first_end = min(trace.first_end, record.end) if trace.spans else record.end
-            trace.spans[record.span_id] = head
-            if trace.conversation:
-                self.outbox.count(Result.USED, "span")  # else it is held, until it moves or proves to have no work
-            return True
-        self.outbox.count(Result.DROPPED, "duplicate")
-        if head.body != known.body:
-            self.outbox.count(Result.NOTED, "unequal_copy")
-        holds = better(known, head)
-        if holds is known:
-            return self._resent is not None
-        trace.spans[record.span_id] = holds
-        trace.first_end = min(one.end for one in trace.spans.values())
-        return True
 
     # -- where it belongs ----------------------------------------------------------------------------------------------
 
@@ -260,8 +241,9 @@ class ResolveStep:
         else:
             self._membership.count_unused(trace)
             self._asking.forget(key, trace)
+            trace.beyond = last_that_counts(trace.spans) if trace.spare else None
             trace.last_end, trace.settled = trace.end, [] if trace.conversation else sorted(trace.spans)
-            trace.spans, trace.linked, trace.shared, trace.asked = {}, {}, {}, {}
+            trace.spans, trace.spare, trace.linked, trace.shared, trace.asked = {}, {}, {}, {}, {}
 
     def passes_on(self, watermark: int) -> int:
         """Not past the start of the oldest span that still waits for its conversation."""

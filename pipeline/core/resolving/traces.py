@@ -88,7 +88,9 @@ class Traces(Tiers[TraceState], MutableMapping[bytes, TraceState]):
         hour = (-(-(trace.last_end + self._retention) // HOUR)).to_bytes(4, "big")
         simple = _simple(trace.tenant, trace.trace_id, trace.conversation, trace.told_start, trace.last_end)
         ids = [] if trace.conversation else trace.settled
-        kept = msgspec.structs.replace(trace, stamp=0, first_end=0, waited=True, told=simple.told, settled=ids)
+        kept = msgspec.structs.replace(
+            trace, stamp=0, first_end=0, waited=True, told=simple.told, settled=ids, used=False
+        )
         if kept == simple:
             return SIMPLE + hour + trace.told_start.to_bytes(8, "big") + pack_id(trace.conversation)
         return FULL + hour + _encode(kept)
