@@ -39,13 +39,20 @@ class CrashPoint(StrEnum):
 class _Slot:
     """One partition of a stage, and what its checkpoint holds."""
 
-    def __init__(self, partition: Partition, bad: BadRecords) -> None:
-        self.partition, self.bad = partition, bad
+    __slots__ = ("bad", "log", "marker", "opens", "partition", "states", "told", "touched")
+
+    def __init__(self, partition: Partition, bad: BadRecords, log: LocalLog) -> None:
+        self.partition, self.bad, self.log = partition, bad, log
         self.states: dict[bytes, bytes] = {}
         self.marker: Marker | None = None
         self.opens = 1
         self.touched = False  # something was applied since the last cut
         self.told: dict[Topic, list[Mark]] = {}
+
+    @property
+    def behind(self) -> int:
+        """Messages that wait."""
+        return self.log.end - self.partition.applied - 1
 
 
 class LocalRunner:
@@ -92,7 +99,8 @@ class LocalRunner:
         for stage in self._stages:
             for number in range(partitions):
                 bad = BadRecords(stage, number)
-                self._slots[stage, number] = _Slot(self._opened(stage, number, {}, None, 1, bad), bad)
+                log = self._log(self._stages[stage].source, number)
+                self._slots[stage, number] = _Slot(self._opened(stage, number, {}, None, 1, bad), bad, log)
         self._bad = BadRecords(Stage.INGEST, 0)
         for slot in self._slots.values():
             slot.partition.step.caught_up()  # the logs begin empty
@@ -141,7 +149,7 @@ class LocalRunner:
     def drain(self) -> None:
         """Until nothing is left to be read, cut or told."""
         self._send_ingested()
-        while ready := [slot for slot in self._slots.values() if slot.touched or self._behind(slot)]:
+        while ready := [slot for slot in self._slots.values() if slot.touched or slot.behind]:
             slot = self._shuffle.choice(ready) if self._shuffle else ready[0]
             self.turn(slot.partition.spec.stage, slot.partition.number)
 
@@ -153,7 +161,7 @@ class LocalRunner:
             cut: whether; without it always, or with `shuffle` half of the times.
         """
         slot = self._slots[stage, number]
-        waiting = self._behind(slot)
+        waiting = slot.behind
         if most is not None:
             waiting = min(waiting, most)
         elif self._shuffle is not None and waiting:
@@ -178,16 +186,15 @@ class LocalRunner:
         slot.opens += 1
         slot.partition = self._opened(spec.stage, number, slot.states, slot.marker, slot.opens, slot.bad)
         slot.touched, slot.told = False, {}
-        barrier = self._log(spec.source, number).end
+        barrier = slot.log.end
         self._append([Outgoing(spec.source, number, None, envelopes([], [])[0])])
         slot.partition.wait_for(barrier)
 
     def _take(self, slot: _Slot, until: int) -> None:
         """Apply the input up to and with this offset."""
-        log = self._log(slot.partition.spec.source, slot.partition.number)
         while slot.partition.applied < until:
             try:
-                slot.partition.take(log.at(slot.partition.applied + 1), 0)
+                slot.partition.take(slot.log.at(slot.partition.applied + 1), 0)
                 slot.touched = True
             except StepBroke:
                 self._go_back(slot)
@@ -196,7 +203,7 @@ class LocalRunner:
         while True:
             partition = slot.partition
             try:
-                cut = partition.cut(self._behind(slot) == 0)
+                cut = partition.cut(slot.behind == 0)
                 break
             except StepBroke:
                 self._go_back(slot)
@@ -211,14 +218,11 @@ class LocalRunner:
         slot.touched = False
         partition.sent(cut)
         merge_counts(self.counts[partition.spec.stage], cut.counts.items())
-        self._log(partition.spec.source, partition.number).trim(cut.applied + 1)
-        marks = partition.heartbeat(self._behind(slot) == 0)
+        slot.log.trim(cut.applied + 1)
+        marks = partition.heartbeat(slot.behind == 0)
         if marks != slot.told:
             slot.told = marks
             self._append(heartbeats(marks, self.partitions))
-
-    def _behind(self, slot: _Slot) -> int:
-        return self._log(slot.partition.spec.source, slot.partition.number).end - slot.partition.applied - 1
 
     def _send_ingested(self) -> None:
         if self._ingest is None:
