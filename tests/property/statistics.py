@@ -6,7 +6,8 @@ from collections import Counter
 
 from hypothesis import event
 
-from tests.oracle.model import OOutcome, OSpan
+from pipeline.core.windows import folded_before
+from tests.oracle.model import DAY, OOutcome, OSpan
 from tests.oracle.model import World as Answer
 from tests.oracle.outcomes import event_hash
 from tests.property.delivery import Batch
@@ -16,7 +17,7 @@ from tests.property.worlds import RULES, World, corrected
 WANTED = ("two sessions in a conversation", "a duplicate", "a late outcome", "a conflict")
 
 
-ONLY_LIVED = frozenset({"a re-cut or a move", "a verdict revised"})
+ONLY_LIVED = frozenset({"a re-cut or a move", "a move to the conversation named later", "a verdict revised"})
 """Known of worlds that were lived before they were noted."""
 SHARES = {
     "all four": 1 / 3,
@@ -38,6 +39,16 @@ SHARES = {
     "an agent's own outcome": 1 / 4,
     "refused or invalid": 1 / 8,
     "an outcome that waits": 1 / 5,
+    "two families in a conversation": 1 / 3,
+    "a trace without an id": 1 / 8,
+    "a session of more than a day": 1 / 30,
+    "a hand-off accepted": 1 / 4,
+    "a hand-off only attempted": 1 / 5,
+    "confirmed by the customer": 1 / 10,
+    "denied by the customer": 1 / 10,
+    "an evaluation abstained or failed": 1 / 12,
+    "an hour that is folded": 1 / 4,
+    "a move to the conversation named later": 1 / 100,
 }
 """Of its examples each law sees at least so many with a feature."""
 
@@ -49,6 +60,9 @@ def features(world: World, answer: Answer) -> dict[str, bool]:
     for one in sessions:
         for key in one.keys:
             stating.setdefault(key, set()).add(one.conversation)
+    families: dict[str, set[str | None]] = {}
+    for one in sessions:
+        families.setdefault(one.conversation, set()).add(one.family)
     versions: dict[str, set[int | None]] = {}
     for one in sessions:
         versions.setdefault(one.family or "", set()).add(one.contract_version)
@@ -83,6 +97,17 @@ def features(world: World, answer: Answer) -> dict[str, bool]:
         ),
         "an agent's own outcome": any(one.from_agent for one in world.outcomes),
         "refused or invalid": any(one.refused or one.invalid for one in sessions),
+        "two families in a conversation": any(len(found - {None}) > 1 for found in families.values()),
+        "a trace without an id": any(not one.attributed for one in sessions),
+        "a session of more than a day": any(one.end - one.start > DAY for one in sessions),
+        "a hand-off accepted": any(one.escalated for one in sessions),
+        "a hand-off only attempted": any(one.handoff_attempted and not one.escalated for one in sessions),
+        "confirmed by the customer": any(one.confirmed is True for one in sessions),
+        "denied by the customer": any(one.answered and one.confirmed is False for one in sessions),
+        "an evaluation abstained or failed": any(
+            e.state in ("abstained", "error") for one in sessions for e in one.evaluations.values()
+        ),
+        "an hour that is folded": any(one.end < folded_before(world.watermark, RULES) for one in sessions),
     }
 
 
@@ -105,7 +130,9 @@ class Statistics:
         held = {**features(world, answer), "a late outcome": _late(answer, batches)}
         if pipeline is not None:
             documents = [one for told in pipeline.documents().values() for one in told]
-            held["a re-cut or a move"] = any(one["deleted"] for one in documents)
+            gone = [one["conversation"] for one in documents if one["deleted"]]
+            held["a re-cut or a move"] = bool(gone)
+            held["a move to the conversation named later"] = any(name.startswith("trace:") for name in gone)
             held["a verdict revised"] = any(one["revision"] > 1 for one in documents)
         held["all four"] = all(held[name] for name in WANTED)
         for name, holds in held.items():

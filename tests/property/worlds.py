@@ -153,7 +153,8 @@ def _conversation(draw: Draw, number: int, shape: Shape, before: Sequence[OSpan]
     main = shape.rich and not number
     spans: list[OSpan] = []
     again = main and draw(st.booleans())
-    for index in range(draw(st.integers(2 if main else 1, 4))):
+    days = not main and not elsewhere and draw(st.integers(0, 2)) == 0
+    for index in range(draw(st.integers(2 if main else 3 if days else 1, 4))):
         found = _trace(draw, number * 10 + index + 1, f"c{number}", clock, shape)
         stated: dict[str, Any] = {"conversation_ids": ((0, f"c{number}"),)}
         if (main or elsewhere) and index == 0:
@@ -163,9 +164,20 @@ def _conversation(draw: Draw, number: int, shape: Shape, before: Sequence[OSpan]
         if shape.returns and index == 0:
             issues = draw(st.sampled_from((("i1",), ("i1", "i2"), ())))
             found[0] = replace(found[0], subject=("s",), issues=issues, claim="failed" if elsewhere else "completed")
+        if days:  # it waits for somebody, longer than a day in all
+            found.append(_question(number * 10 + index + 1, found))
         spans += found
-        clock = max(one.end for one in found) + (25 * HOUR if again and index == 0 else draw(moments))
+        clock = max(one.end for one in found) + (
+            13 * HOUR if days else 25 * HOUR if again and index == 0 else draw(moments)
+        )
     return spans
+
+
+def _question(number: int, before: Sequence[OSpan]) -> OSpan:
+    """A model that asks for a tool that never runs, behind all else of its trace."""
+    end = max(corrected(one).end for one in before)
+    asks: dict[str, Any] = {"finish_reasons": ("tool_calls",), "asked_tools": 1}
+    return span(number, number * 100 + 50, end, end, "inference", parent=number * 100, **asks)
 
 
 def _trace(draw: Draw, number: int, name: str, start: int, shape: Shape) -> list[OSpan]:
@@ -245,6 +257,10 @@ def _outcomes(draw: Draw, spans: Sequence[OSpan], shape: Shape) -> list[OOutcome
         at = corrected(spans[0]).end + draw(moments)
         for name, score in (("accuracy", 2.1), ("effort", draw(st.sampled_from((3, 4, 5))))):
             found.append(outcome(name, at, "evaluation", session_id="c0", data={"name": name, "score": score}))
+    if draw(st.integers(0, 2)) == 0:  # the customer answers, or answers twice
+        for number in range(draw(st.integers(1, 2))):
+            said, at = {"confirmed": draw(st.booleans())}, corrected(spans[0]).end + draw(moments)
+            found.append(outcome(f"answer{number}", at, "resolution", session_id="c0", data=said))
     for number in range(draw(st.integers(2 if rich else 0, 6))):
         kind, data = draw(st.sampled_from(KINDS) | st.sampled_from(EVALUATIONS))
         anchor = corrected(draw(st.sampled_from(spans)))
