@@ -20,6 +20,7 @@ from pipeline.core.judging.fold import Fold
 from pipeline.core.judging.intake import Taken, take_outcome, take_spans
 from pipeline.core.judging.publish import Publisher
 from pipeline.core.judging.state import Conversation, sealed
+from pipeline.core.judging.summarise import summary_of
 from pipeline.core.timeline import TimeRules
 from schemas.contact import Reached
 from schemas.outcome import Attached, Outcome
@@ -113,7 +114,9 @@ class Gate:
         return True
 
     def _reached(self, key: bytes, conversation: Conversation, record: Attached, outcome: Outcome) -> set[int]:
-        return reached(outcome, [record.via], self._bench.cut(key, conversation), self._rules)
+        sessions = self._bench.cut(key, conversation)
+        keys = [frozenset(summary_of(one).keys) for one in sessions]
+        return reached(outcome, [record.via], sessions, keys, self._rules)
 
     def _letter(self, record: Attached, outcome: Outcome | None) -> None:
         self._outbox.count(Result.DEAD_LETTERED, SEALED)
