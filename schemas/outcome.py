@@ -53,8 +53,8 @@ MAX_DIGITS = 1024
 """Of a whole number in `data`, or of one that is an id: what 64 bits do not hold is kept as text."""
 PLACE_SHOWN = 100
 
-TRACE_KEY = "trace_id"
-"""A trace id is a key like any other: the one that its own trace states."""
+TRACE_KEY = ""
+"""The name of the key that a trace's id is, which its own trace states: a key of a user's has a name."""
 HANDOFFS = ("attempted", "accepted", "failed")
 """What became of a hand-off to a person, as an escalation says in `data.state`."""
 EVALUATED = ("scored", "abstained", "error")
@@ -224,7 +224,7 @@ class Attached(msgspec.Struct, array_like=True, frozen=True, tag="A"):
     """`trueup.session-events`: the outcome reaches this conversation by `via`; None: no longer.
 
     Args:
-        via: `session`, or the key it came by, `name=value`. One outcome may arrive by several.
+        via: `SESSION_VIA`, or the key it came by, (name, value). One outcome may arrive by several.
         stamp: of one (identity, via) the highest stamp holds.
     """
 

@@ -3,8 +3,8 @@
 The rule this file keeps: a step that raised is trusted no more. Its runner goes back to the checkpoint and takes the
 input since then again, record by record up to where it broke; so the record at fault is found, and left out when the
 input is taken once more. Where no record since the checkpoint is to blame, but the step says at which key it broke,
-that key is set aside: it stays as it was last published, until the worker starts again. Ten in a row, records or keys,
-are no accident but a fault of ours: that ends the stage, and so does an error that neither is to blame for.
+that key is set aside: it stays as it was last published, until the worker starts again. However many records and keys
+there are of the kind, the stage goes on for all others; only an error that neither is to blame for ends it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from schemas.wire import DeadLetter, Keyed
 log = Log("runners.bad_records")
 
 REASON = "step_error"
-MOST_IN_A_ROW = 10
+MANY = "one after the other makes its step raise: the fault may be ours"
+MANY_IN_A_ROW = 10
+"""So many are hardly an accident: whoever looks after the pipeline is told that the fault may be ours."""
 
 Place = tuple[int, int]  # offset of the message, index of the record in it
 
@@ -54,12 +56,8 @@ class BadRecords:
         return self._why.get(place, "")
 
     def blame(self, place: Place, record: object, error: Exception) -> None:
-        """The record made the step raise.
-
-        Raises:
-            Exception: the error itself, when too many in a row did.
-        """
-        self._one_more(error)
+        """The record made the step raise."""
+        self._one_more()
         self._why[place], self._last = raised(error), place
         log.error(
             "a record makes its step raise; it becomes a dead letter",
@@ -75,9 +73,11 @@ class BadRecords:
         """No record since the checkpoint is to blame, but this key is.
 
         Raises:
-            Exception: the error itself, when too many in a row did.
+            KeyBroke: the error itself, where the key is set aside already: then the step does not heed it.
         """
-        self._one_more(error)
+        if error.key in self.aside:
+            raise error
+        self._one_more()
         self.aside |= {error.key}
         self.untold[error.key] = raised(error)
         log.error(
@@ -88,11 +88,10 @@ class BadRecords:
             key=error.key,
         )
 
-    def _one_more(self, error: Exception) -> None:
+    def _one_more(self) -> None:
         self._in_a_row += 1
-        if self._in_a_row >= MOST_IN_A_ROW:
-            log.error("one after the other makes its step raise: the fault is ours", stage=self.stage)
-            raise error
+        if self._in_a_row % MANY_IN_A_ROW == 0:
+            log.error(MANY, stage=self.stage, partition=self.number, in_a_row=self._in_a_row)
 
     def went_well(self, place: Place) -> None:
         """A record was applied; what is taken again, before the last bad one, proves nothing new."""

@@ -18,8 +18,9 @@ from pipeline.runners.messages import MAX_BYTES, Incoming, MessageLog
 from schemas.envelope import Mark
 
 OPEN, BLOCK, MARKER = b"o", b"b", b"c"
-FORMAT = 3
-"""Of the states that are written; only this one is read. 2: what has settled is packed."""
+FORMAT = 4
+"""Of the states that are written; only this one is read. 2: what has settled is packed. 4: a trace's id is a key
+without a name."""
 FIRST_REACH = 64  # messages looked at first when the newest marker is searched from the end
 
 

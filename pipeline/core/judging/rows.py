@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pipeline.core.timeline import to_text
-from schemas.outcome import Attached
+from schemas.outcome import SESSION_VIA, TRACE_KEY, Attached
 from schemas.rows import TABLES
 from schemas.segment import LAYERS
 from schemas.span import Span
@@ -174,7 +174,7 @@ def outcome_row(record: Attached, version: int) -> Row:
             "conversation": record.conversation,
             "source": record.source,
             "event_id": record.event_id,
-            "via": "=".join(part for part in record.via if part),
+            "via": _way(record.via),
             "version": version,
             "is_deleted": int(one is None),
             "event_version": one.event_version if one else 0,
@@ -215,6 +215,13 @@ def step_row(conversation: str, span: Span, version: int, deleted: bool = False)
             "service": _service(span),
         },
     )
+
+
+def _way(via: tuple[str, str]) -> str:
+    """`session`, `trace:<32 hex>`, which is spelled like no key, or `name=value`."""
+    if via == SESSION_VIA:
+        return via[0]
+    return f"trace:{via[1]}" if via[0] == TRACE_KEY else "=".join(via)
 
 
 def _service(span: Span) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from pipeline.core.effects import PartitionStep
+from pipeline.core.effects import KeyBroke, PartitionStep
 from pipeline.core.judging.step import JudgeStep
 from pipeline.core.timeline import HOUR
 from pipeline.runners.applying import Assignment
-from pipeline.runners.bad_records import MOST_IN_A_ROW
+from pipeline.runners.bad_records import MANY, MANY_IN_A_ROW, BadRecords
 from pipeline.runners.checkpoint import Checkpoint
 from pipeline.runners.delivery import Delivered, LivePartition
 from pipeline.runners.local_runner import CrashPoint, LocalRunner
@@ -100,10 +100,41 @@ def test_bad_records_among_crashes_in_any_order_leave_what_good_ones_give(seed: 
     assert len({(one.offset, one.detail) for one in runner.dead_letters()}) == sent.count("bad") + sent.count("worse")
 
 
-def test_many_in_a_row_are_no_accident_and_end_the_stage() -> None:
-    local([[GOOD], [BAD] * (MOST_IN_A_ROW - 1), [GOOD], [BAD] * (MOST_IN_A_ROW - 1)]).drain()
-    with pytest.raises(KeyError):
-        local([[GOOD], [BAD] * MOST_IN_A_ROW]).drain()
+@pytest.mark.parametrize("bad", [BAD, WORSE], ids=["when it is applied", "when it is published"])
+def test_however_many_are_bad_in_one_message_the_stage_goes_on(bad: Item, caplog: pytest.LogCaptureFixture) -> None:
+    many = 3 * MANY_IN_A_ROW + 1
+    runner = local([[GOOD], [GOOD, *[bad] * many, GOOD], [bad] * many, [GOOD]])
+    runner.drain()
+    assert totals(runner) == {"good": 4}
+    assert len(runner.dead_letters()) == 2 * many
+    assert sum(MANY in one.getMessage() for one in caplog.records) == 2 * many // MANY_IN_A_ROW
+
+
+def test_a_key_that_breaks_though_it_is_set_aside_is_no_keys_fault() -> None:
+    bad, broke = BadRecords(Stage.JUDGE, 0), KeyBroke(b"key")
+    bad.set_aside(broke)
+    with pytest.raises(KeyBroke):
+        bad.set_aside(broke)
+
+
+@pytest.mark.parametrize("conversations", [1, MANY_IN_A_ROW + 2])
+def test_however_many_conversations_break_at_once_the_others_go_on(
+    conversations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = JudgeStep._recompute
+
+    def breaks(self: JudgeStep, key: bytes, conversation: Any) -> None:
+        if conversation.name.startswith("bad") and self.watermark > T0 + HOUR:
+            raise ZeroDivisionError
+        judged(self, key, conversation)
+
+    monkeypatch.setattr(JudgeStep, "_recompute", breaks)
+    line = Line()
+    for number in range(1, conversations + 1):
+        line.spans(*turn(number, T0, {**ORDER, "session.id": f"bad{number}"}))
+    line.spans(*turn(99, T0, {**ORDER, "session.id": "good"})).until(T0 + HOUR).until(T0 + 50 * HOUR)
+    assert line.counted("noted", "step_error", Stage.JUDGE) == conversations
+    assert [one["claimed"] for one in line.sessions("good")] == ["assumed"]
 
 
 def test_an_error_that_no_record_is_to_blame_for_ends_the_stage() -> None:
@@ -185,6 +216,21 @@ def test_live_what_breaks_when_it_is_published_is_found_at_the_flush() -> None:
     assert bench.totals() == {"good": 3}
     assert [(one.reason, one.offset) for one in bench.letters()] == [("step_error", 1)]
     assert newest(bench.log.values(Topic.SESSION_EVENTS, 0)) == {"good": 3}
+
+
+def test_live_however_many_are_bad_the_stage_goes_on() -> None:
+    many = 2 * MANY_IN_A_ROW
+
+    async def story() -> Bench:
+        bench = Bench([GOOD], [BAD] * many, [GOOD, *[BAD] * many], [GOOD])
+        await bench.live.open()
+        await bench.deliver()
+        await bench.live.flush()
+        return bench
+
+    bench = asyncio.run(story())
+    assert bench.totals() == {"good": 3}
+    assert len(bench.letters()) == 2 * many
 
 
 # -- the real stages ---------------------------------------------------------------------------------------------------

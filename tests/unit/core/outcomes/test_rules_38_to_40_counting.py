@@ -188,7 +188,7 @@ def test_rule_40_an_evaluation_on_a_span_is_an_outcome_of_its_trace_named_by_its
     line = evaluated(Line(), evaluation("Tone", 0.25), evaluation("Tact", 0.5)).until(END + 3 * HOUR)
     place = f"{trace_id(1)}/{101:016x}"
     rows = {(row["event_id"], row["via"], row["kind"], row["from_agent"]) for row in line.rows("outcomes")}
-    via = f"trace_id={trace_id(1)}"
+    via = f"trace:{trace_id(1)}"
     assert rows == {(f"{place}/0", via, "evaluation", 1), (f"{place}/1", via, "evaluation", 1)}
     assert scores(line) == {"Tone": ("scored", 0.25), "Tact": ("scored", 0.5)}
     assert (line.waiting(), line.only()["eligible"], line.only()["resolved"]) == (0, True, False)
