@@ -62,8 +62,9 @@ def test_a_tenant_with_a_zero_character_is_nobodys_and_its_neighbour_counts(topi
         bad, good = (json.loads(json_request(json_span(), resource=one)) for one in (resource, other))
         whole = {"resourceSpans": bad["resourceSpans"] + good["resourceSpans"]}
     else:
-        log = {"eventName": "gen_ai.evaluation.result", "timeUnixNano": str(T), "traceId": TRACE.hex()}
-        log["attributes"] = pairs({"gen_ai.evaluation.name": "accuracy", "gen_ai.evaluation.score.value": 1.0})
+        said = pairs({"gen_ai.evaluation.name": "accuracy", "gen_ai.evaluation.score.value": 1.0})
+        named = {"eventName": "gen_ai.evaluation.result", "timeUnixNano": str(T), "traceId": TRACE.hex()}
+        log = {**named, "attributes": said}
         parts = [
             {"resource": {"attributes": pairs(one)}, "scopeLogs": [{"logRecords": [log]}]} for one in (resource, other)
         ]
