@@ -67,7 +67,9 @@ class Gate:
         """None where a later one was heard, or what it would change has sealed."""
         if self._refuses(key, conversation, record):
             return None
-        taken = take_outcome(conversation, record)
+        before = self._before(conversation, record)[1]
+        had = self._reached(key, conversation, record, before) if before is not None else ()
+        taken = take_outcome(conversation, record, had)
         self._publisher.outcome_row(record)
         return taken
 
@@ -91,11 +93,7 @@ class Gate:
         """Whether an outcome would change sealed sessions alone; it is dead-lettered, as one for sealed ones is."""
         if not conversation.sealed:
             return False
-        known = conversation.outcomes.get(f"{record.source}\0{record.event_id}")
-        stamp, before = next(
-            ((stamp, content) for via, stamp, content in known.ways if via == record.via) if known else iter(()),
-            (0, None),
-        )
+        stamp, before = self._before(conversation, record)
         after = record.outcome
         if record.stamp < stamp or (after and after.order) == (before and before.order):
             return False
@@ -112,6 +110,12 @@ class Gate:
         where = partition_of(self._partitions, record.tenant, record.source, record.event_id)
         self._outbox.send(Topic.CORRELATIONS, where, answer)
         return True
+
+    def _before(self, conversation: Conversation, record: Attached) -> tuple[int, Outcome | None]:
+        """(stamp, content) of what was heard last of the outcome by this way."""
+        known = conversation.outcomes.get(f"{record.source}\0{record.event_id}")
+        ways = known.ways if known is not None else []
+        return next(((stamp, content) for via, stamp, content in ways if via == record.via), (0, None))
 
     def _reached(self, key: bytes, conversation: Conversation, record: Attached, outcome: Outcome) -> set[int]:
         sessions = self._bench.cut(key, conversation)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipeline.core.judging.state import Conversation, FreshSpan, HeldOutcome, HeldTrace
+from pipeline.core.judging.state import About, Conversation, FreshSpan, HeldOutcome, HeldTrace, Input
 from schemas.outcome import Attached
 from schemas.span import TraceGone, TraceSpans
 
@@ -15,6 +16,7 @@ class Taken:
 
     Args:
         cause: for the reason of the next revision; empty where nothing is news.
+        about: which input that is.
         fresh: spans that were not known, or of which a better copy came.
         repeated: spans of which a copy was known.
     """
@@ -22,6 +24,7 @@ class Taken:
     cause: str = ""
     fresh: tuple[FreshSpan, ...] = ()
     repeated: int = 0
+    about: About | None = None
 
 
 def take_spans(conversation: Conversation, record: TraceSpans, watermark: int) -> Taken | None:
@@ -44,7 +47,8 @@ def take_spans(conversation: Conversation, record: TraceSpans, watermark: int) -
             continue
         held.spans[span_id] = (record_time, body)  # stage 2 chose the better copy (rule 1)
         fresh.append(FreshSpan(record.trace_id, span_id, before, watermark))
-    return Taken(f"spans of trace {record.trace_id.hex()}" if fresh else "", tuple(fresh), repeated)
+    trace_id = record.trace_id.hex()
+    return Taken(f"spans of trace {trace_id}" if fresh else "", tuple(fresh), repeated, About(Input.TRACE, trace_id))
 
 
 def drop_trace(conversation: Conversation, record: TraceGone) -> Taken | None:
@@ -54,11 +58,17 @@ def drop_trace(conversation: Conversation, record: TraceGone) -> Taken | None:
         return None
     conversation.traces[record.trace_id] = HeldTrace(record.stamp, True, {})
     moved = held is not None and not held.gone
-    return Taken(f"trace {record.trace_id.hex()} moved to another conversation" if moved else "")
+    trace_id = record.trace_id.hex()
+    cause = f"trace {trace_id} moved to another conversation" if moved else ""
+    return Taken(cause, about=About(Input.TRACE, trace_id))
 
 
-def take_outcome(conversation: Conversation, record: Attached) -> Taken | None:
-    """Attach, correct or withdraw an outcome; None when a later stamp was heard by this way."""
+def take_outcome(conversation: Conversation, record: Attached, had: Iterable[int] = ()) -> Taken | None:
+    """Attach, correct or withdraw an outcome; None when a later stamp was heard by this way.
+
+    Args:
+        had: the places of the sessions that have it by this way until now.
+    """
     held = conversation.outcomes.setdefault(f"{record.source}\0{record.event_id}", HeldOutcome([]))
     before = None
     for index, (via, stamp, content) in enumerate(held.ways):
@@ -75,6 +85,7 @@ def take_outcome(conversation: Conversation, record: Attached) -> Taken | None:
     if (after and after.order) == (before and before.order):
         return Taken()
     what = f"{record.source} {record.event_id}"
+    about = About(Input.OUTCOME, f"{record.source}\0{record.event_id}", tuple(sorted(had)))
     if after is None:
-        return Taken(f"outcome withdrawn: {what}")
-    return Taken(f"outcome{' corrected' if before is not None else ''}: {after.kind.value} {what}")
+        return Taken(f"outcome withdrawn: {what}", about=about)
+    return Taken(f"outcome{' corrected' if before is not None else ''}: {after.kind.value} {what}", about=about)

@@ -48,6 +48,7 @@ class Judged:
     Args:
         reached: (source, event id) of the outcomes that a session has -> whether one has it in time.
         contacts: by subject the sessions that others may have something in common with.
+        attached: of each session its outcomes.
     """
 
     verdicts: list[Verdict]
@@ -55,6 +56,7 @@ class Judged:
     contacts: dict[str, tuple[Contact, ...]]
     raised: int
     next_due: int
+    attached: list[list[Outcome]]
 
 
 def judge_conversation(
@@ -89,8 +91,9 @@ def judge_conversation(
     due = [moment for case, one in zip(cases, verdicts, strict=True) for moment in _moments(case, one, rules)]
     raised = sum(case.raised for case in cases) + sum(one.raises for verdict in verdicts for one in verdict.criteria)
     later = [moment for moment in due if moment >= watermark]
+    attached = [proof.shown for proof in proofs]
     contacts = {} if conversation.startswith(UNATTRIBUTED) else contacts_of(sessions, claims, rules)
-    return Judged(verdicts, reached, contacts, raised, min(later) + 1 if later else 0)
+    return Judged(verdicts, reached, contacts, raised, min(later) + 1 if later else 0, attached)
 
 
 def _case(session: Session, proof: Proof, rules: TimeRules, watermark: int) -> Case:

@@ -12,8 +12,10 @@ from pipeline.core.contracts.book import ContractBook
 from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.judging.accept import SettledGuard
 from pipeline.core.judging.beyond import forget, pushed_out
+from pipeline.core.judging.changes import changes
 from pipeline.core.judging.fold import Contribution, Fold, contribution
-from pipeline.core.judging.reasons import changes, reason
+from pipeline.core.judging.judge import Judged
+from pipeline.core.judging.reasons import Inputs, reason
 from pipeline.core.judging.rows import as_json, outcome_row, revision_row, step_row, verdict_rows
 from pipeline.core.judging.settled import Known
 from pipeline.core.judging.state import Conversation, FreshSpan, Published
@@ -57,22 +59,23 @@ class Publisher:
         self._partition, self._partitions, self._book, self._rules = partition, partitions, book, rules
         self._outbox, self._versions, self._fold, self._guard = outbox, versions, fold, guard
 
-    def publish(self, conversation: Conversation, verdicts: Sequence[Verdict], watermark: int) -> None:
+    def publish(self, conversation: Conversation, judged: Judged, watermark: int) -> None:
         """Send every ordinal whose content changed, and a tombstone for each that the cut no longer has."""
-        published = conversation.published
+        published, verdicts = conversation.published, judged.verdicts
+        inputs = Inputs(conversation.causes, conversation.about, verdicts, judged.attached)
         for index, verdict in enumerate(verdicts):
             if index < conversation.sealed:
                 continue
             if index == len(published):
                 published.append(Published(0, b"", b"", None))
-            self._revise(conversation, index, msgspec.structs.replace(verdict, as_of=0), watermark)
+            self._revise(conversation, index, msgspec.structs.replace(verdict, as_of=0), inputs, watermark)
         for index in range(len(verdicts), len(published)):
             if published[index].verdict:
                 gone = Verdict(conversation.tenant, conversation.name, index + 1, deleted=True)
-                self._revise(conversation, index, gone, watermark)
-        conversation.causes = []
+                self._revise(conversation, index, gone, inputs, watermark)
+        conversation.told()
 
-    def _revise(self, conversation: Conversation, index: int, verdict: Verdict, watermark: int) -> None:
+    def _revise(self, conversation: Conversation, index: int, verdict: Verdict, inputs: Inputs, watermark: int) -> None:
         known = conversation.published[index]
         content = _encode(verdict)
         digest = _digest(content)
@@ -81,13 +84,14 @@ class Publisher:
         before = _decode_verdict(known.verdict) if known.verdict else None
         judged = verdict.terminal or verdict.deleted or (before is not None and before.terminal)
         revision = known.revision + (1 if judged else 0)
-        changed = changes(before if known.revision else None, verdict)
+        earlier = before if known.revision else None
+        changed = changes(earlier, verdict)
         sent = msgspec.structs.replace(
             verdict,
             version=self._versions.next(),
             revision=revision,
             as_of=watermark,
-            reason=reason(conversation.causes, changed),
+            reason=reason(inputs.of(index, earlier, verdict), changed),
         )
         if verdict.terminal:
             known_flags = before.flags if before is not None and before.terminal else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
@@ -89,11 +90,33 @@ class FreshSpan(NamedTuple):
     watermark: int
 
 
+class Input(StrEnum):
+    """What may change a conversation."""
+
+    TRACE = "trace"
+    OUTCOME = "outcome"
+    CONTRACT = "contract"
+    RETURNS = "returns"
+
+
+class About(msgspec.Struct, array_like=True, frozen=True):
+    """Which input a cause is.
+
+    Args:
+        name: the trace's id, or "source\\0event_id" of the outcome.
+        had: the places of the sessions that had the outcome before it was corrected or withdrawn.
+    """
+
+    what: Input
+    name: str = ""
+    had: tuple[int, ...] = ()
+
+
 class Conversation(msgspec.Struct, array_like=True):
     """A conversation.
 
     Args:
-        causes: what changed since the last publication, for the revision's reason.
+        causes: what changed since the last publication, for the revision's reason; `about` says which input each is.
         fresh: spans that came since the last judgement; whoever restores the conversation judges it.
         packed: settled sessions, first to last: their spans are gone (`packed.pack_session`).
         counted: what each of them counts, in place of its `published` (`packed.pack_count`); kept in state alone.
@@ -116,3 +139,16 @@ class Conversation(msgspec.Struct, array_like=True):
     idle: bytes = b""
     leaves: int = 0
     sealed: int = 0
+    about: dict[str, About] = {}
+
+    def caused_by(self, cause: str, about: About | None) -> None:
+        """One more cause of the next revision."""
+        if cause not in self.causes:
+            self.causes.append(cause)
+        if about is not None:
+            known = self.about.get(cause, about)
+            self.about[cause] = msgspec.structs.replace(about, had=tuple({*known.had, *about.had}))
+
+    def told(self) -> None:
+        """It was published: what caused that causes no other revision."""
+        self.causes, self.about = [], {}

@@ -22,7 +22,7 @@ from pipeline.core.judging.intake import Taken, drop_trace
 from pipeline.core.judging.judged_by import JudgedBy, touched_by
 from pipeline.core.judging.kept import key_of
 from pipeline.core.judging.publish import Publisher
-from pipeline.core.judging.state import Conversation, FreshSpan
+from pipeline.core.judging.state import About, Conversation, FreshSpan, Input
 from pipeline.core.judging.telling import Teller, hear
 from pipeline.core.packing import WORD
 from pipeline.core.timeline import DAY, TimeRules
@@ -103,7 +103,7 @@ class JudgeStep:
         news = self._judged_by.news(self.watermark)
         cause = f"contract {', '.join(one.name for one in news[:3])}"
         for key in list(touched_by(news, self.conversations.awake.items(), self.rules.bucket)):
-            self._touch(key, self.conversations[key], cause)
+            self._touch(key, self.conversations[key], cause, About(Input.CONTRACT))
             self._touched[key] = self.patience
 
     def caught_up(self) -> None:
@@ -171,7 +171,7 @@ class JudgeStep:
             self._teller.saw(key, (body for _, _, body in record.spans))
         if taken.fresh:
             conversation.fresh.extend(taken.fresh)
-        self._touch(key, conversation, taken.cause)
+        self._touch(key, conversation, taken.cause, taken.about)
 
     def _obey(self, record: Forget) -> None:
         """Erase what an order means; what a conversation counts is what it would count now."""
@@ -195,9 +195,9 @@ class JudgeStep:
             self._recompute(key, conversation)
         return self.conversations.get(key)
 
-    def _touch(self, key: bytes, conversation: Conversation, cause: str) -> None:
-        if cause and cause not in conversation.causes:
-            conversation.causes.append(cause)
+    def _touch(self, key: bytes, conversation: Conversation, cause: str, about: About | None) -> None:
+        if cause:
+            conversation.caused_by(cause, about)
         self._touched.setdefault(key, 0)
         self._dirty.add(key)
         if self._replayed is not None:
@@ -266,7 +266,7 @@ class JudgeStep:
         self._teller.tell(key, conversation, judged.contacts, judged.reached, self.watermark)
         if judged.raised:
             self.outbox.count(Result.NOTED, "expression_raised", judged.raised)
-        self._publisher.publish(conversation, judged.verdicts, self.watermark)
+        self._publisher.publish(conversation, judged, self.watermark)
         self._publisher.steps(conversation, fresh, views)
         self._dirty.add(key)
         idle = self.conversations.settle(key, conversation, sessions, judged.verdicts, views, self.watermark)

@@ -15,7 +15,7 @@ import msgspec
 from pipeline.core.effects import Outbox, Result, Versions
 from pipeline.core.judging.intake import Taken
 from pipeline.core.judging.reopen import Elsewhere
-from pipeline.core.judging.state import Conversation, ToldSubject
+from pipeline.core.judging.state import About, Conversation, Input, ToldSubject
 from schemas.contact import Contact, Contacts, Link, Reached, Returns
 from schemas.span import Span
 from schemas.topics import Topic, partition_of
@@ -48,7 +48,8 @@ def hear(conversation: Conversation, record: Returns) -> Taken | None:
     if before == (record.reopened, record.reopens):
         return None
     came_back = before[0] != record.reopened
-    return Taken("the customer came back elsewhere" if came_back else "the customer had been elsewhere before")
+    cause = "the customer came back elsewhere" if came_back else "the customer had been elsewhere before"
+    return Taken(cause, about=About(Input.RETURNS))
 
 
 class Teller:
