@@ -85,14 +85,13 @@ def read_evaluation(outcome: OOutcome, contract: OContract | None) -> OEvaluatio
 
 
 def evaluations_that_hold(told: Iterable[OOutcome], contract: OContract | None) -> dict[str, OEvaluation]:
-    """Of each name the latest of the best: a number before a label, and a label before what is not scored."""
-    best: dict[str, tuple[int, int, str, str]] = {}
+    """Of each name the latest that was scored, by a number or a label, else the latest."""
+    best: dict[str, tuple[bool, int, str, str]] = {}
     held: dict[str, OEvaluation] = {}
     for outcome in told:
         if outcome.kind == "evaluation" and isinstance(outcome.data.get("name"), str):
             one = read_evaluation(outcome, contract)
-            worth = 2 if one.score is not None else 1 if one.state == "scored" else 0
-            rank = (worth, outcome.event_time, outcome.event_id, outcome.source)
+            rank = (one.state == "scored", outcome.event_time, outcome.event_id, outcome.source)
             if one.name not in held or rank > best[one.name]:
                 best[one.name], held[one.name] = rank, one
     return held

@@ -39,7 +39,8 @@ def quality_of(shown: Sequence[Outcome], contract: CompiledContract | None, unti
     for one in told:
         if one.kind is OutcomeKind.EVALUATION and isinstance(one.data.get("name"), str):
             read = _read(one, most)
-            if read.name not in held or _rank(read) >= _rank(held[read.name]):
+            known = held.get(read.name)
+            if known is None or read.state is Scoring.SCORED or known.state is not Scoring.SCORED:
                 held[read.name] = read
     goal, goal_state = _goal(held, contract)
     coherence = held.get(COHERENCE)
@@ -54,11 +55,6 @@ def quality_of(shown: Sequence[Outcome], contract: CompiledContract | None, unti
         feedback=_feedback(told),
         evaluations=tuple(sorted(held.values(), key=lambda one: (one.name not in first, one.name))[:MOST]),
     )
-
-
-def _rank(one: EvaluationVerdict) -> int:
-    """Of one name a number holds before a label, and that before an evaluator that said nothing."""
-    return 2 if one.score is not None else 1 if one.state is Scoring.SCORED else 0
 
 
 def _read(outcome: Outcome, most: Mapping[str, Fraction]) -> EvaluationVerdict:

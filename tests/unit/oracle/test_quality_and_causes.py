@@ -43,10 +43,12 @@ def test_an_evaluation_is_read_on_its_scale(data: dict[str, Any], state: str, no
     assert (found.state, found.normal) == (state, normal)
 
 
-def test_of_one_name_the_latest_number_holds_before_labels_and_failures() -> None:
+def test_of_one_name_the_latest_that_is_scored_holds_by_number_or_label_before_failures() -> None:
     one, other = told("a", "tone", 60, score=0.1), told("b", "tone", 90, score=0.2)
     label, failed = told("c", "tone", 120, label="good"), told("d", "tone", 150, state="error")
-    assert float(judged(one, other, label, failed).evaluations["tone"].score or 0) == 0.2
+    assert float(judged(one, other, failed).evaluations["tone"].score or 0) == 0.2
+    found = judged(one, other, label, failed).evaluations["tone"]
+    assert (found.label, found.score) == ("good", None)
     assert judged(label, failed).evaluations["tone"].label == "good"
 
 

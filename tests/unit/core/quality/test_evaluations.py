@@ -207,3 +207,33 @@ def test_the_latest_feedback_holds_and_the_agents_own_is_none() -> None:
     own = sold(Line(book=book(), agent_sources=frozenset({"crm"})))
     own.outcome("f", END + HOUR, "feedback", session_id="c1", data={"score": 5, "scale": 5})
     assert quality(own).get("feedback") is None
+
+
+SAID: dict[str, dict[str, Any]] = {
+    "number": {"score": 3},
+    "label": {"label": "poor"},
+    "error": {"state": "error"},
+    "abstained": {"state": "abstained"},
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [
+        (("number", "label"), "label"),
+        (("label", "number"), "number"),
+        (("number", "label", "error"), "label"),
+        (("number", "error", "label", "abstained"), "label"),
+        (("label", "abstained"), "label"),
+        (("error", "abstained"), "abstained"),
+        (("abstained", "error"), "error"),
+    ],
+)
+def test_rule_40_of_one_name_the_latest_that_is_scored_holds(said: tuple[str, ...], holds: str) -> None:
+    line = sold(Line(book=book()))
+    for number, what in enumerate(said):
+        evaluated(line, f"e{number}", "tone", time=END + (1 + number) * HOUR, **SAID[what])
+    (found,) = quality(line)["evaluations"]
+    assert {name: found.get(name) for name in SAID[holds]} == SAID[holds]
+    if holds == "label":
+        assert found.get("score") is None
