@@ -51,6 +51,8 @@ MOST_KEYS = 32
 MAX_WHOLE = 2**63 - 1
 MAX_DIGITS = 1024
 """Of a whole number in `data`, or of one that is an id: what 64 bits do not hold is kept as text."""
+MAX_DEPTH = 100
+"""Levels of lists and objects in an event."""
 PLACE_SHOWN = 100
 
 TRACE_KEY = ""
@@ -131,26 +133,28 @@ def unfit(event: object) -> tuple[str, str] | None:
     Half of a surrogate pair is no text. With something else in its place two ids may become one, so that the event is
     refused.
     """
-    return next(_unfit(event, ""), None)
+    return next(_unfit(event, "", MAX_DEPTH), None)
 
 
-def _unfit(value: object, place: str) -> Iterator[tuple[str, str]]:
+def _unfit(value: object, place: str, levels: int) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         if _HALF_A_PAIR.search(value):
             yield place, "holds half of a surrogate pair, which is no text"
     elif isinstance(value, int):
         if abs(value) >= _TOO_LONG:
             yield place, f"is a whole number of more than {MAX_DIGITS} digits"
+    elif isinstance(value, dict | list) and not levels:
+        yield place, f"is nested more than {MAX_DEPTH} levels deep"
     elif isinstance(value, dict):
         for key, held in value.items():
             name = _HALF_A_PAIR.sub("?", str(key))
             inner = f"{place}.{name}".lstrip(".")[:PLACE_SHOWN]
             if name != key:
                 yield inner, "its name holds half of a surrogate pair, which is no text"
-            yield from _unfit(held, inner)
+            yield from _unfit(held, inner, levels - 1)
     elif isinstance(value, list):
         for held in value:
-            yield from _unfit(held, place)
+            yield from _unfit(held, place, levels - 1)
 
 
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")

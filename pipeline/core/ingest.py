@@ -31,7 +31,8 @@ from pipeline.core.ingest_logs import Logs
 from pipeline.core.ingest_outcomes import DEFAULT_TENANT, BadOutcome, OutcomeRules, numbers, read_outcome
 from pipeline.core.ingest_times import NO_TIME, span_times
 from pipeline.core.otlp import wire
-from pipeline.core.otlp.read_json import parse, read_json
+from pipeline.core.otlp.parsing import parse
+from pipeline.core.otlp.read_json import read_json
 from pipeline.core.otlp.read_protobuf import read_protobuf
 from pipeline.core.otlp.reading import Batch, NotOtlp, Reading
 from pipeline.core.otlp.sampling import of_a_sample

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.core.ids import is_ours, normalise_id, trace_address
-from pipeline.core.otlp.read_json import Fraction
+from pipeline.core.otlp.parsing import Fraction
 from pipeline.core.otlp.values import canonical_json, flat
 from pipeline.core.timeline import from_datetime
 from schemas.outcome import PLACE_SHOWN, Outcome, OutcomeEvent, OutcomeKind, unfit

@@ -6,7 +6,8 @@ The rule this file keeps: what is said comes from the form of the content; of th
 from __future__ import annotations
 
 from pipeline.core.ingest_letters import GZIP, ZSTD
-from pipeline.core.otlp.read_json import MAX_NAMED, parse
+from pipeline.core.otlp.parsing import parse
+from pipeline.core.otlp.read_json import MAX_NAMED
 from pipeline.core.otlp.reading import key_in_words
 from pipeline.review.requests import BOM, JSON_STARTS
 

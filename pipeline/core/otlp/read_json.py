@@ -6,15 +6,13 @@ bad attribute fails alone; and no id, time or count passes through a double.
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-import msgspec
-
 from pipeline.core.otlp import wire
+from pipeline.core.otlp.parsing import parse
 from pipeline.core.otlp.reading import Batch, NotOtlp, Reading, Trouble, key_in_words
 from pipeline.core.otlp.span_ids import SPAN_BYTES, TRACE_BYTES, from_text
 from pipeline.core.otlp.values import write_value
@@ -27,24 +25,6 @@ STATUS = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
 MAX_NAMED = 3
 MAX_NUMBER = 40  # characters: more than any 64-bit integer needs, and no exponent that fills the memory
 MAX_UINT64 = 2**64 - 1
-
-
-class Fraction(str):
-    """A JSON number with a fraction or an exponent, as written."""
-
-    __slots__ = ()
-
-
-_decode = msgspec.json.Decoder(float_hook=Fraction).decode
-
-
-def parse(value: bytes) -> Any:
-    """The document; bytes that are no UTF-8 become lone surrogates. Raises: ValueError, RecursionError."""
-    try:
-        return _decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError):  # stricter than senders are: bad UTF-8, NaN
-        text = value.decode("utf-8-sig", "surrogateescape")
-        return json.loads(text, parse_float=Fraction, parse_constant=Fraction)
 
 
 def read_json(value: bytes) -> Reading:

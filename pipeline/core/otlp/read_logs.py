@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.core.otlp import wire
+from pipeline.core.otlp.parsing import parse
 from pipeline.core.otlp.read_json import (
     any_value,
     first_of,
     items_in,
-    parse,
     parts,
     read_attributes,
     read_id,

@@ -186,6 +186,13 @@ def test_values_of_every_shape_are_kept_flat():
     assert said.state == {**state, "mixed": '[{"a":null,"b":1}]', "map": '{"a":[1.5,"x"],"z":1}'}
 
 
+def test_an_endless_number_is_its_attributes_own_trouble():
+    value = json_request(json_span({"x": 7}), json_span({"session.id": "c"}, spanId="00000000000000aa"))
+    result = read(value.replace(b'"7"', b"1" * 5000))
+    assert [span.ids for span in result.spans] == [(), ("c",)]
+    assert result.reasons == ["bad_attribute"]
+
+
 def test_lone_surrogates_never_reach_the_record():
     value = json_request(json_span({"session.id": "PLACE", "trueup.state.x": "PLACE"})).replace(b"PLACE", b"a\\ud800")
     result = read(value)

@@ -193,6 +193,27 @@ def test_half_of_a_surrogate_pair_is_refused_wherever_it_is(place: str, fields: 
     assert "half of a surrogate pair" in result.letters[0].detail
 
 
+ENDLESS = "1" * 5000
+
+
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        (f'"session_id": {ENDLESS}', "session_id"),
+        (f'"session_id": "c", "ordinal": {ENDLESS}', "ordinal"),
+        (f'"session_id": "c", "data": {{"x": {{"y": [-{ENDLESS}]}}}}', "data.x.y"),
+        (f'"session_id": "c", "event_version": {ENDLESS}', "event_version"),
+        (f'"session_id": "c", "data": {{"x": {"[" * 300}1{"]" * 300}}}', "data.x"),
+    ],
+)
+def test_an_endless_number_and_an_endless_nest_cost_no_neighbour(said: str, place: str):
+    good = json.dumps({**EVENT, "event_id": "e2"})
+    bad = f'{{"event_id": "e1", "event_time": "2025-10-09T08:53:20Z", "source": "s", "kind": "reopen", {said}}}'
+    result = read(f"[{bad}, {good}]".encode(), T, Topic.OUTCOMES)
+    assert (result.outcome.event_id, result.reasons) == ("e2", ["bad_outcome"])
+    assert result.letters[0].detail.startswith(place)
+
+
 def test_bytes_that_are_no_utf_8_are_refused_and_their_neighbour_counts():
     value = json.dumps([EVENT, {**EVENT, "event_id": "e2", "data": {"x": "PLACE"}}]).encode()
     result = read(value.replace(b"PLACE", b"\xff\xfe"), T, Topic.OUTCOMES)
