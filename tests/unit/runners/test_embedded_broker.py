@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline.core.effects import Changed
 from pipeline.embedded import Broker
 from pipeline.errors import StageCrashed
 from pipeline.runners.faust_runner import FaustRunner
@@ -185,9 +186,9 @@ def test_ingest_a_stage_and_the_sink_share_a_loop(topics_of_a_new_broker: str, t
 
 
 class Failing(Counting):
-    """Breaks at its first record."""
+    """Breaks where no record is to blame."""
 
-    def apply(self, records: Sequence[Any]) -> None:
+    def changed(self) -> Changed:
         raise ZeroDivisionError
 
 
