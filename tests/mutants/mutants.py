@@ -124,4 +124,20 @@ MUTANTS = (
         VERDICTS,
         "pending_up_to_its_deadline",
     ),
+    Mutant(
+        "nine links of a trace are followed",
+        "pipeline/core/resolving/leads.py",
+        "MOST_LINKS = 8",
+        "MOST_LINKS = 9",
+        "tests/unit/core/rules/test_rules_05_to_08_traces.py",
+        "eight_smallest or ninth",
+    ),
+    Mutant(
+        "a nested hand-off that failed does not matter",
+        "pipeline/core/judging/calls.py",
+        "if any(one.failed for one in nested):\n                state",
+        "if span.failed:\n                state",
+        "tests/unit/core/rules/test_rules_19_to_22_ends.py",
+        "nested_spans_of_one_hand_off",
+    ),
 )

@@ -156,4 +156,28 @@ OUTCOME_MUTANTS = (
         COUNTING,
         "latest_answer",
     ),
+    Mutant(
+        "what begins before a session has ended takes its claim back",
+        f"{JUDGING}reopen.py",
+        "if pause <= 0 or pause >",
+        "if pause >",
+        REOPENS,
+        "before_a_session_has_ended",
+    ),
+    Mutant(
+        "an outcome revises what has sealed",
+        f"{JUDGING}gate.py",
+        "        if not conversation.sealed:\n            return False\n",
+        "        return False\n",
+        "tests/unit/core/rules/test_rule_48_sealing.py",
+        "sealed_session_changes_nothing",
+    ),
+    Mutant(
+        "a number holds before a later label",
+        f"{JUDGING}quality.py",
+        "if known is None or read.state is Scoring.SCORED or",
+        "if known is None or read.score is not None or",
+        "tests/unit/core/quality/test_evaluations.py",
+        "latest_that_is_scored",
+    ),
 )

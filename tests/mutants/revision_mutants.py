@@ -123,4 +123,20 @@ REVISION_MUTANTS = (
         FOLDING,
         "begins_within_an_hour",
     ),
+    Mutant(
+        "a longer horizon opens what has settled",
+        f"{CORE}accept.py",
+        "return min([bucket_end + self._after, *earlier])",
+        "return bucket_end + self._after",
+        "tests/unit/core/rules/test_rule_48_settling.py",
+        "opens_nothing_again",
+    ),
+    Mutant(
+        "a revision names all that came",
+        f"{CORE}publish.py",
+        "reason=reason(inputs.of(index, earlier, verdict), changed)",
+        "reason=reason(conversation.causes, changed)",
+        "tests/unit/core/rules/test_reasons.py",
+        "are_its_own",
+    ),
 )

@@ -72,6 +72,17 @@ def test_rule_41_an_explicit_claim_is_taken_back_as_soon_as_a_session_follows(
     assert found == ({"c#1": True, "c#2": False} if expected else {"c#1": False})
 
 
+@pytest.mark.parametrize(
+    ("start", "reopens"), [(HOUR, 0), (2 * HOUR, 0), (2 * HOUR + 1, 1)], ids=["within", "at its end", "after it"]
+)
+def test_rule_41_what_begins_before_a_session_has_ended_does_not_take_its_claim_back(start: int, reopens: int) -> None:
+    long = [span(1, 100, T0, T0 + 2 * HOUR, "agent", agent="helper", id="c", family=("order",))]
+    claim = span(1, 101, T0, END, "inference", 100, finish_reasons=("stop",), claim="completed")
+    first, second = judged([*long, claim, *order(2, T0 + start)])
+    assert (first.claimed, first.end) == ("explicit", T0 + 2 * HOUR)
+    assert (first.reopened, second.reopens, second.follow_up) == (bool(reopens), reopens, not reopens)
+
+
 def test_rule_41_an_assumed_claim_is_not_taken_back_by_another_family_within_the_quiet_time() -> None:
     soon = [*order(1), *order(2, END + MINUTE, family=("other",)), *order(3, END + 20 * MINUTE)]
     late = [*order(1), *order(2, END + MINUTE, family=("other",)), *order(3, END + RESUME + 1)]

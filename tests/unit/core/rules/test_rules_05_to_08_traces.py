@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.core.resolving.leads import LONGEST_CHAIN, MOST_LINKS, Way, candidates, way_of
+from pipeline.core.resolving.leads import LONGEST_CHAIN, Way, candidates, way_of
 from pipeline.core.timeline import HOUR, MINUTE, SECOND, TimeRules, to_text
 from schemas.span import Answer
 from tests.builders import T0, outcome, span, trace, trace_id
@@ -58,10 +58,17 @@ def test_rule_05_a_trace_with_an_id_pulls_in_nobody() -> None:
 
 def test_rule_05_the_eight_smallest_trace_ids_are_looked_at_seen_or_not() -> None:
     me = (99).to_bytes(16, "big")
-    for number, found in ((MOST_LINKS, 1), (MOST_LINKS + 1, 0)):
+    for number, found in ((8, 1), (9, 0)):
         links = {one.to_bytes(16, "big") for one in range(1, number + 1)}
         seen = {number.to_bytes(16, "big"): answer(number, own_id=True)}
         assert len(candidates(me, 0, links, seen, {})) == found
+
+
+@pytest.mark.parametrize(("unseen", "conversation"), [(7, "c"), (8, f"trace:{trace_id(99)}")])
+def test_rule_05_the_ninth_of_a_trace_s_links_leads_nowhere(unseen: int, conversation: str) -> None:
+    spans = [*trace(9, T0), *linked(99, END + 1, *range(1, unseen + 1), 9)]
+    found = {name: one for (_, name, _), one in run(spans).verdicts().items()}
+    assert trace_id(99) in found[conversation].trace_ids
 
 
 def test_rule_05_a_chain_ends_at_its_end_up_to_ten_thousand_traces_and_at_its_earliest_beyond() -> None:

@@ -71,6 +71,28 @@ def test_rule_20_a_hand_off(more: dict[str, Any], attempted: bool, escalated: bo
     assert (found.handoff_attempted, found.escalated) == (attempted, escalated)
 
 
+@pytest.mark.parametrize(
+    ("outer", "inner", "attempted", "escalated"),
+    [
+        ({}, {}, True, True),
+        ({}, {"failed": True}, True, False),
+        ({"failed": True}, {}, True, False),
+        ({}, {"interrupted": True}, True, False),
+        ({"interrupted": True}, {"failed": True}, True, False),
+        ({}, {"failed": True, "control_flow": True}, True, True),
+    ],
+)
+@pytest.mark.parametrize("between", [False, True], ids=["right below", "below a step"])
+def test_rule_20_nested_spans_of_one_hand_off_failed_if_any_failed(
+    outer: dict[str, Any], inner: dict[str, Any], attempted: bool, escalated: bool, between: bool
+) -> None:
+    step = span(1, 110, T0, T0 + 1, "step", 104)
+    below = span(1, 111, T0, T0 + 1, "handoff", 110 if between else 104, handoff_target="care_human", **inner)
+    found = only([*order(), person(4, **outer), *([step] if between else []), below])
+    assert (found.handoff_attempted, found.escalated) == (attempted, escalated)
+    assert found.terminal_reason == ("escalated" if escalated else found.terminal_reason)
+
+
 def test_rule_20_any_accepted_one_escalates_and_only_its_own_retraction_undoes_an_outcome() -> None:
     said = outcome("e", END + HOUR, "escalation", data={"state": "accepted"})
     denied = outcome("f", END + 2 * HOUR, "escalation", data={"state": "failed"})
