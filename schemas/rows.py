@@ -76,6 +76,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         "tool_argument_precision",
         "tool_argument_recall",
         "reliability",
+        "began",
     ),
     "criteria": (
         "tenant",
@@ -123,6 +124,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         "reason",
         "changed",
         "verdict",
+        "began",
     ),
     "outcomes": (
         "tenant",
@@ -137,6 +139,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         "kind",
         "data",
         "from_agent",
+        "began",
     ),
     "agent_steps": (
         "tenant",
@@ -161,6 +164,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         "cached_tokens",
         "flags",
         "service",
+        "began",
     ),
     "segment_metrics": (
         "cube",

@@ -1,5 +1,8 @@
 """The story of a conversation as the store tells it: its sessions, what each was judged by, and every revision.
 
+Of a conversation that was forgotten and began anew it tells the newest life alone: what is left of an earlier one are
+other sessions of the same numbers (docs/adr/0007).
+
 Every read says FINAL, so it is right before any merge. All conditions are on the leading columns of the sort key.
 """
 
@@ -16,7 +19,7 @@ from pipeline.sinks.connection import Connection
 
 Record = dict[str, Any]
 
-TIMES = frozenset({"start", "end", "bucket", "as_of", "event_time", "at"})
+TIMES = frozenset({"start", "end", "bucket", "as_of", "event_time", "at", "began"})
 TIMES_OR_NONE = frozenset({"reopened_at", "passed_at", "failed_at", "failure_at", "deadline"})
 JSON_TEXT = frozenset({"data", "changed", "verdict"})
 PLUMBING = ("tenant", "conversation", "version", "is_deleted", "written_at")
@@ -25,9 +28,13 @@ PARTS = ("criteria", "evaluations")
 OF_CONVERSATION = (
     "cityHash64(conversation) = cityHash64({conversation:String}) AND conversation = {conversation:String}"
 )
+OF_NEWEST_LIFE = (
+    "AND began = (SELECT argMax(began, version) FROM verdicts FINAL WHERE tenant = {tenant:String} AND "
+    f"{OF_CONVERSATION})"
+)
 OF_VERDICT = (
     "AND (ordinal, version) IN (SELECT ordinal, version FROM verdicts FINAL WHERE tenant = {tenant:String} AND "
-    f"{OF_CONVERSATION})"
+    f"{OF_CONVERSATION} {OF_NEWEST_LIFE})"
 )
 ORDER = {
     "verdicts": "ordinal",
@@ -73,7 +80,7 @@ def read_conversation(store: Connection, tenant: str, conversation: str) -> Conv
     def rows(table: str) -> list[Record]:
         statement = (
             f"SELECT * EXCEPT ({', '.join(PLUMBING)}) FROM {table} FINAL WHERE tenant = {{tenant:String}} AND "
-            f"{OF_CONVERSATION} {OF_VERDICT if table in PARTS else ''} ORDER BY {ORDER[table]}"
+            f"{OF_CONVERSATION} {OF_VERDICT if table in PARTS else OF_NEWEST_LIFE} ORDER BY {ORDER[table]}"
         )
         return store.records(statement, {"tenant": tenant, "conversation": conversation})
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.timeline import SECOND
+from schemas.rows import TABLES
 from tests.property.compare import asked_oracle
 from tests.property.delivery import delivery, in_order
 from tests.property.driver import Pipeline
@@ -77,5 +78,7 @@ def test_rule_08_a_crash_anywhere_changes_nothing_of_that() -> None:
         pipeline.crash()
         pipeline.finish()
         check(pipeline, world, asked_oracle(world))
+        rows = [dict(zip(TABLES["revisions"], row, strict=True)) for row in pipeline.runner.rows("revisions")]
+        assert len({(row["conversation"], row["began"]) for row in rows}) == len({row["conversation"] for row in rows})
 
     one_life()

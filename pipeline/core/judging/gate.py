@@ -70,7 +70,7 @@ class Gate:
         before = self._before(conversation, record)[1]
         had = self._reached(key, conversation, record, before) if before is not None else ()
         taken = take_outcome(conversation, record, had)
-        self._publisher.outcome_row(record)
+        self._publisher.outcome_row(record, conversation.began)
         return taken
 
     # -- sealing -------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pipeline.core.judging.life import begin
 from pipeline.core.judging.state import About, Conversation, FreshSpan, HeldOutcome, HeldTrace, Input
 from schemas.outcome import Attached
 from schemas.span import TraceGone, TraceSpans
@@ -29,6 +30,7 @@ class Taken:
 
 def take_spans(conversation: Conversation, record: TraceSpans, watermark: int) -> Taken | None:
     """Add spans of a trace; None when the trace has meanwhile gone elsewhere."""
+    begin(conversation, record)
     held = conversation.traces.get(record.trace_id)
     if held is None:
         held = conversation.traces[record.trace_id] = HeldTrace(record.stamp, False, {})
@@ -69,6 +71,7 @@ def take_outcome(conversation: Conversation, record: Attached, had: Iterable[int
     Args:
         had: the places of the sessions that have it by this way until now.
     """
+    begin(conversation, record)
     held = conversation.outcomes.setdefault(f"{record.source}\0{record.event_id}", HeldOutcome([]))
     before = None
     for index, (via, stamp, content) in enumerate(held.ways):

@@ -28,13 +28,14 @@ from pipeline.core.judging.views import TraceView
 from pipeline.core.packing import Words, pack_id, unpack_id
 from pipeline.core.shelf import length, read_length
 from pipeline.core.tiers import Tiers
-from pipeline.core.timeline import HOUR, TimeRules
+from pipeline.core.timeline import HOUR, SECOND, TimeRules
 from schemas.verdict import Verdict
 
 CONVERSATION = b"c"
 RESTING, PLAIN = b"\x01", b"\x02"
 """Before the state of a conversation at rest; the hour in which it leaves follows, in four bytes. A plain one has
-nothing but one session."""
+nothing but one session, and says before it when it began."""
+BEGAN_BYTES = 5
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Conversation).decode
@@ -118,9 +119,11 @@ class Kept(Tiers[Conversation]):
         leaves = -(-self.leaves_at(key, conversation) // HOUR)
         stripped = self._stripped(conversation, tenant="", name="", due=0, leaves=0)
         hour = leaves.to_bytes(4, "big")
-        if stripped == Conversation("", "", packed=stripped.packed[:1], counted=stripped.counted[:1]):
+        bare = Conversation("", "", packed=stripped.packed[:1], counted=stripped.counted[:1], began=stripped.began)
+        if stripped == bare:
             (counted,), (packed,) = stripped.counted, stripped.packed
-            self.resting.put(key, PLAIN + hour + length(len(counted)) + counted + packed)
+            began = (stripped.began // SECOND).to_bytes(BEGAN_BYTES, "big")
+            self.resting.put(key, PLAIN + hour + began + length(len(counted)) + counted + packed)
         else:
             self.resting.put(key, RESTING + hour + _encode(stripped))
         self._drop(key)
@@ -222,8 +225,9 @@ def read_key(key: bytes) -> tuple[str, str]:
 def _read(key: bytes, state: bytes) -> Conversation:
     """A conversation at rest, named after its key."""
     if state[:1] == PLAIN:
-        size, at = read_length(state, 5)
+        size, at = read_length(state, 5 + BEGAN_BYTES)
         conversation = Conversation("", "", packed=[state[at + size :]], counted=[state[at : at + size]])
+        conversation.began = int.from_bytes(state[5 : 5 + BEGAN_BYTES], "big") * SECOND
     else:
         conversation = _decode(memoryview(state)[5:])
     conversation.tenant, conversation.name = read_key(key)

@@ -107,17 +107,17 @@ class Publisher:
             added = contribution(verdict, contract, self._rules.bucket, self._fold.cubes)
             self._fold.add(added, +1)
         conversation.published[index] = Published(revision, digest, b"" if verdict.deleted else content, added)
-        self._send(sent, changed if judged else None, watermark)
+        self._send(sent, changed if judged else None, watermark, conversation.began)
 
-    def _send(self, verdict: Verdict, changed: list[str] | None, watermark: int) -> None:
+    def _send(self, verdict: Verdict, changed: list[str] | None, watermark: int, began: int) -> None:
         document = as_json(verdict)
         key = f"{verdict.tenant}\0{verdict.conversation}\0{verdict.ordinal}".encode()
         self._outbox.send(Topic.VERDICTS, self._partition, Keyed(key, document))
         bucket = verdict.end // self._rules.bucket * self._rules.bucket
-        for row in verdict_rows(verdict, bucket, self._guard.is_settled(verdict.end, watermark)):
+        for row in verdict_rows(verdict, bucket, self._guard.is_settled(verdict.end, watermark), began):
             self._outbox.send(Topic.ROWS, self._partition, row)
         if changed is not None:
-            self._outbox.send(Topic.ROWS, self._partition, revision_row(verdict, changed, document))
+            self._outbox.send(Topic.ROWS, self._partition, revision_row(verdict, changed, document, began))
 
     def repeat(self, conversation: Conversation) -> None:
         """Send what holds once more, with higher versions, and overrule ordinals that a dead worker may have sent."""
@@ -128,7 +128,8 @@ class Publisher:
             else:
                 revision = known.revision if known is not None else 0
                 verdict = Verdict(conversation.tenant, conversation.name, index + 1, deleted=True, revision=revision)
-            self._send(msgspec.structs.replace(verdict, version=self._versions.next()), None, 0)
+            verdict = msgspec.structs.replace(verdict, version=self._versions.next())
+            self._send(verdict, None, 0, conversation.began)
 
     def steps(self, conversation: Conversation, spans: Sequence[FreshSpan], views: Sequence[TraceView]) -> None:
         """Rows of `agent_steps` for the spans that are news, or are told news of by log records.
@@ -140,11 +141,11 @@ class Publisher:
         for trace_id, span_id in about:
             span = by_trace.get(trace_id, {}).get(span_id)
             if span is not None:
-                row = step_row(conversation.name, span, self._versions.next())
+                row = step_row(conversation.name, span, self._versions.next(), conversation.began)
                 self._outbox.send(Topic.ROWS, self._partition, row)
         most = self._rules.max_spans_per_trace
         for span in pushed_out(conversation.traces, spans, views, most):
-            row = step_row(conversation.name, span, self._versions.next(), deleted=True)
+            row = step_row(conversation.name, span, self._versions.next(), conversation.began, deleted=True)
             self._outbox.send(Topic.ROWS, self._partition, row)
         for trace_id in by_trace:
             forget(conversation.traces[trace_id], most)
@@ -161,8 +162,8 @@ class Publisher:
             if over > 0:
                 self._outbox.count(Result.NOTED, "truncated", min(n, over))
 
-    def outcome_row(self, record: Attached) -> None:
-        self._outbox.send(Topic.ROWS, self._partition, outcome_row(record, self._versions.next()))
+    def outcome_row(self, record: Attached, began: int) -> None:
+        self._outbox.send(Topic.ROWS, self._partition, outcome_row(record, self._versions.next(), began))
 
     def send_partials(self, keys: Iterable[tuple[str, Dimensions, int]], outcome_at: int = 0) -> None:
         for key in keys:

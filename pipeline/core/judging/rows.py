@@ -62,8 +62,13 @@ def _row(table: str, values: dict[str, Any]) -> Row:
     return Row(table, list(_IN_ORDER[table](values)))
 
 
-def verdict_rows(verdict: Verdict, bucket: int, settled: bool) -> Iterable[Row]:
-    """Rows of `verdicts` and `criteria`; `bucket` is the start of its cohort bucket, ns."""
+def verdict_rows(verdict: Verdict, bucket: int, settled: bool, began: int = 0) -> Iterable[Row]:
+    """Rows of `verdicts` and of its parts.
+
+    Args:
+        bucket: the start of its cohort bucket, ns.
+        began: which life of the conversation it belongs to, as in all rows of a conversation.
+    """
     values = {name: getattr(verdict, name) for name in Verdict.__struct_fields__}
     values.update(
         is_deleted=int(verdict.deleted),
@@ -74,6 +79,7 @@ def verdict_rows(verdict: Verdict, bucket: int, settled: bool) -> Iterable[Row]:
         output_tokens=verdict.tokens[1],
         cached_tokens=verdict.tokens[2],
         settled=int(settled),
+        began=began,
     )
     for name in (
         "attributed",
@@ -146,7 +152,7 @@ def _quality(verdict: Verdict) -> dict[str, Any]:
     return values | {"reliability": trial.reliability if trial is not None else None}
 
 
-def revision_row(verdict: Verdict, changed: list[str], document: bytes) -> Row:
+def revision_row(verdict: Verdict, changed: list[str], document: bytes, began: int = 0) -> Row:
     """A row of `revisions`: every one ever published, with its reason."""
     return _row(
         "revisions",
@@ -161,11 +167,12 @@ def revision_row(verdict: Verdict, changed: list[str], document: bytes) -> Row:
             "reason": verdict.reason,
             "changed": msgspec.json.encode(changed).decode(),
             "verdict": document.decode(),
+            "began": began,
         },
     )
 
 
-def outcome_row(record: Attached, version: int) -> Row:
+def outcome_row(record: Attached, version: int, began: int = 0) -> Row:
     one = record.outcome
     return _row(
         "outcomes",
@@ -182,11 +189,12 @@ def outcome_row(record: Attached, version: int) -> Row:
             "kind": one.kind.value if one else "",
             "data": msgspec.json.encode(one.data if one else {}).decode(),
             "from_agent": int(one.from_agent or one.barred) if one else 0,
+            "began": began,
         },
     )
 
 
-def step_row(conversation: str, span: Span, version: int, deleted: bool = False) -> Row:
+def step_row(conversation: str, span: Span, version: int, began: int = 0, deleted: bool = False) -> Row:
     """A row of `agent_steps`; `deleted`: the span counts no more."""
     return _row(
         "agent_steps",
@@ -213,6 +221,7 @@ def step_row(conversation: str, span: Span, version: int, deleted: bool = False)
             "cached_tokens": span.tokens[2],
             "flags": span.flags,
             "service": _service(span),
+            "began": began,
         },
     )
 

@@ -123,6 +123,7 @@ class Conversation(msgspec.Struct, array_like=True):
         idle: marks of the spans of traces that had settled without a session.
         leaves: when the retention of all that it ever held is over, ns.
         sealed: how many of the packed sessions have sealed: they are published never again.
+        began: the event time of what came first, in whole seconds, ns: which life of the conversation it is.
     """
 
     tenant: str
@@ -139,6 +140,7 @@ class Conversation(msgspec.Struct, array_like=True):
     idle: bytes = b""
     leaves: int = 0
     sealed: int = 0
+    began: int = 0
     about: dict[str, About] = {}
 
     def caused_by(self, cause: str, about: About | None) -> None:

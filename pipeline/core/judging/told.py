@@ -18,7 +18,7 @@ _TOLD, _INFERENCE = Kind.TOLD, Kind.INFERENCE
 
 
 def limited(spans: Sequence[Span], most: int) -> tuple[Sequence[Span], int]:
-    """(what counts, how many spans are left out); what log records tell is limited by itself, as in stage 2 (RULES.md 8).
+    """(what counts, how many spans are left out); what log records tell is limited by itself, as in stage 2 (rule 8).
 
     Args:
         spans: of one trace, by start and id.

@@ -53,6 +53,7 @@ CREATE TABLE IF NOT EXISTS verdicts
     issues            Array(String),
     settled           Bool,
     as_of             DateTime64(3, 'UTC')          COMMENT 'the watermark when it was judged',
+    began             DateTime64(3, 'UTC')          COMMENT 'which life of the conversation: the event time of what came first of it',
     written_at        DateTime('UTC') DEFAULT now() COMMENT 'retention counts from here'
 )
 ENGINE = ReplacingMergeTree(version, is_deleted)
@@ -82,7 +83,8 @@ ENGINE = ReplacingMergeTree(version, is_deleted)
 ORDER BY (tenant, cityHash64(conversation), conversation, ordinal, criterion)
 SETTINGS non_replicated_deduplication_window = 1000;
 
--- Every revision ever published, with its reason: the audit. A revision sent again has the same number and replaces itself.
+-- Every revision ever published, with its reason: the audit. A revision sent again has the same number and replaces itself;
+-- one of an earlier life of the conversation, which was forgotten since, has the same number and does not.
 CREATE TABLE IF NOT EXISTS revisions
 (
     tenant       LowCardinality(String),
@@ -95,8 +97,9 @@ CREATE TABLE IF NOT EXISTS revisions
     reason       String                        CODEC(ZSTD(3)),
     changed      String                        COMMENT 'JSON: what differs from the revision before' CODEC(ZSTD(3)),
     verdict      String                        COMMENT 'JSON: the verdict as published' CODEC(ZSTD(3)),
+    began        DateTime64(3, 'UTC')          COMMENT 'which life of the conversation: the event time of what came first of it',
     written_at   DateTime('UTC') DEFAULT now()
 )
 ENGINE = ReplacingMergeTree(version, is_deleted)
-ORDER BY (tenant, cityHash64(conversation), conversation, ordinal, revision)
+ORDER BY (tenant, cityHash64(conversation), conversation, began, ordinal, revision)
 SETTINGS non_replicated_deduplication_window = 1000;

@@ -14,6 +14,7 @@ CREATE TABLE IF NOT EXISTS outcomes
     kind          LowCardinality(String),
     data          String                        COMMENT 'JSON' CODEC(ZSTD(3)),
     from_agent    Bool                          COMMENT 'from a source of the agents: a claim, no evidence',
+    began         DateTime64(3, 'UTC')          COMMENT 'which life of the conversation: the event time of what came first of it',
     written_at    DateTime('UTC') DEFAULT now()
 )
 ENGINE = ReplacingMergeTree(version, is_deleted)
@@ -43,6 +44,7 @@ CREATE TABLE IF NOT EXISTS agent_steps
     output_tokens UInt64,
     cached_tokens UInt64,
     flags         UInt32                        COMMENT '1 negative duration, 2 record time, 4 bad UTF-8, 8 cut',
+    began         DateTime64(3, 'UTC')          COMMENT 'which life of the conversation: the event time of what came first of it',
     written_at    DateTime('UTC') DEFAULT now()
 )
 ENGINE = ReplacingMergeTree(version, is_deleted)

@@ -33,6 +33,7 @@ DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("ordinal", "revision", "version", "event_version", "weight"), 1),
     **dict.fromkeys(("turns", "runs", "tool_calls", "tool_calls_ok", "errors", "retries", "size"), 2),
     **dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens", "partition", "offset"), 3),
+    "began": T,
     **{"agents": ["a"], "dimensions": (("family", "returns"),), "numerator": 1, "denominator": 2},
     **{"trace_id": b"\xab" * 16, "span_id": b"\xcd" * 8, "parent_id": b"", "trace_ids": [b"\xab" * 16]},
 }
