@@ -1,4 +1,4 @@
-"""A conversation that was forgotten and began anew: of a session its own revisions, and of neither life a part is lost."""
+"""A conversation that was forgotten and began anew: of a session its own revisions, and no part of either is lost."""
 
 from __future__ import annotations
 
