@@ -59,8 +59,31 @@ def names_after(word: str, text: str) -> set[str]:
     return {next(filter(None, groups), "") for groups in re.findall(pattern, text)}
 
 
+def parts_of(expression: Expression, sign: str) -> list[str]:
+    """What the sign joins where it stands in no brackets and no text; a choice (`?`) is one part."""
+    if not isinstance(expression, str) or "?" in expression:
+        return []
+    parts = expression.split(sign)
+    pairs = (("(", ")"), ("[", "]"), ("{", "}"), ("'", "'"), ('"', '"'))
+    whole = all(
+        part.count(a) == part.count(b) and (a != b or part.count(a) % 2 == 0) for part in parts for a, b in pairs
+    )
+    return parts if whole else []
+
+
 def evaluate(expression: Expression, variables: Variables) -> Answer:
-    """Rule 25: a missing field is unknown, anything else that raises (or is no truth value) is an error."""
+    """Rule 25: a missing field is unknown, anything else that raises (or is no truth value) is an error.
+
+    Of several parts true decides `||` and false `&&`, wherever it stands; else unknown goes before an error.
+    """
+    for sign, decides in (("||", Truth.TRUE), ("&&", Truth.FALSE)):
+        parts = parts_of(expression, sign)
+        if len(parts) > 1:
+            found = {evaluate(part, variables).truth for part in parts}
+            other = Truth.FALSE if decides is Truth.TRUE else Truth.TRUE
+            truth = next(one for one in (decides, Truth.UNKNOWN, Truth.ERROR, other) if one in found)
+            missing = names_after("state", str(expression)) - set(variables.get("state", {}))
+            return Answer(truth, truth is Truth.UNKNOWN and bool(missing))
     try:
         if isinstance(expression, str):
             given = dict(variables)

@@ -9,11 +9,12 @@ since no clock is asked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
 from typing import Any
 
 import cel
 
+from pipeline.core.contracts.absorbing import FAILS, TooDear, absorbed, truth
+from pipeline.core.contracts.absorbing import Truth as Truth
 from pipeline.core.contracts.scan import BadExpression, scan
 
 SESSION_FIELDS = frozenset(
@@ -36,13 +37,6 @@ MAX_STEPS = 100_000
 """Steps of loops over what is given; about a quarter of a second."""
 MAX_TEXT = 10_000
 """Characters of a text that patterns and additions may be given."""
-
-
-class Truth(Enum):
-    TRUE = "true"
-    FALSE = "false"
-    UNKNOWN = "unknown"
-    RAISED = "raised"
 
 
 class Expression:
@@ -74,14 +68,21 @@ class Expression:
     def holds(self, values: Mapping[str, Any]) -> Truth:
         """Evaluate; tools that were never called count as zeros."""
         try:
-            answer = self.value(values)
+            read = self._read(values)
         except KeyError:
             return Truth.UNKNOWN
-        except (ValueError, TypeError, ArithmeticError, RuntimeError, LookupError):
+        except FAILS:
             return Truth.RAISED
-        if answer is True:
-            return Truth.TRUE
-        return Truth.FALSE if answer is False else Truth.RAISED
+        found = truth(lambda: self._program.execute(read))
+        if found is Truth.UNKNOWN and not self._scan.loops:
+            return found
+        if found in (Truth.UNKNOWN, Truth.RAISED) and (self._scan.loops or self._misses(read)):
+            longest, items = _sizes(read[name].get(one) for name, names in self.fields.items() for one in names)
+            try:
+                return absorbed(self.source, read, MAX_STEPS // (1 + items + longest // 100))
+            except TooDear:
+                return found
+        return found
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """What the expression comes to.
@@ -90,13 +91,24 @@ class Expression:
             KeyError: something that it needs is missing.
             Exception: it raises, or is given more than it may be.
         """
+        return self._program.execute(self._read(values))
+
+    def _misses(self, read: Mapping[str, Any]) -> bool:
+        return any(one not in read[name] for name, names in self.fields.items() for one in names)
+
+    def _read(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What it is given of the values.
+
+        Raises:
+            OverflowError: that is more than it may be given.
+        """
         read = {name: values[name] for name in self.variables}  # the rest need not be turned into CEL values
         named = self.reads("tools")
         if named and not named <= read["tools"].keys():
             read["tools"] = {**dict.fromkeys(named, ZERO_CALLS), **read["tools"]}
         if self._weighs:
             self._weigh(read)
-        return self._program.execute(read)
+        return read
 
     def _weigh(self, read: Mapping[str, Any]) -> None:
         """

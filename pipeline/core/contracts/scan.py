@@ -65,7 +65,7 @@ def scan(source: str) -> Scan:
     """
     if len(source) > MAX_LENGTH:
         raise BadExpression(f"is longer than {MAX_LENGTH} characters; split it into several criteria")
-    tokens = _tokens(source)
+    tokens = tokens_of(source)
     if len(tokens) > MAX_TOKENS:
         raise BadExpression(f"has more than {MAX_TOKENS} words and signs; split it into several criteria")
     found = Scan()
@@ -83,7 +83,12 @@ def scan(source: str) -> Scan:
     return found
 
 
-def _tokens(source: str) -> list[Token]:
+def tokens_of(source: str) -> list[Token]:
+    """Its words and signs.
+
+    Raises:
+        BadExpression: it holds something else.
+    """
     tokens: list[Token] = []
     at = 0
     while at < len(source):

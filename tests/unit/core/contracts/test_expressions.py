@@ -6,9 +6,12 @@ import time
 from typing import Any
 
 import pytest
+from hypothesis import given as given_any
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from pipeline.core.contracts.expressions import MAX_STEPS, MAX_TEXT, Expression, Truth
-from pipeline.core.contracts.scan import MAX_DEPTH, MAX_LENGTH, MAX_LOOPS, MAX_PATTERN, MAX_TOKENS
+from pipeline.core.contracts.scan import MAX_DEPTH, MAX_LENGTH, MAX_LOOPS, MAX_PATTERN, MAX_TOKENS, BadExpression
 
 SECONDS = 2.0
 """More than the dearest expression that is let through may take, on a busy machine."""
@@ -40,6 +43,92 @@ def given(**more: Any) -> dict[str, Any]:
 )
 def test_rule_25_a_missing_field_is_unknown_and_anything_else_that_fails_raises(source: str, truth: Truth) -> None:
     assert Expression(source).holds(given(state={"x": 1})) is truth
+
+
+MISSING, RAISES = "state.z == 1", "1 / 0 == 1"
+
+
+@pytest.mark.parametrize(
+    ("source", "truth"),
+    [
+        ("[1, 2].exists(i, i == 2 || state.z == i)", Truth.TRUE),
+        ("[2, 1].exists(i, i == 2 || state.z == i)", Truth.TRUE),
+        ("[1, 2].exists(i, state.z == i)", Truth.UNKNOWN),
+        ("[1, 2].all(i, i == 1 && state.z == i)", Truth.FALSE),
+        ("[1, 2].all(i, i > 0 || state.z == i)", Truth.TRUE),
+        ("[1, 2].all(i, i == 1 || state.z == i)", Truth.UNKNOWN),
+        ("[1, 2].exists(i, i / 0 == 1 || i == 2)", Truth.TRUE),
+        ("[1, 2].exists(i, i / 0 == 1 || state.z == i)", Truth.UNKNOWN),
+        ("[1, 2].exists(i, i / 0 == 1)", Truth.RAISED),
+        ("state.l.exists(i, [1, 3].exists(j, j == i || state.z == j))", Truth.TRUE),
+        ("!state.l.all(i, i != 3 && state.z == i)", Truth.TRUE),
+        ("state.l.filter(i, i > 1).exists(i, state.z == i || i == 3)", Truth.TRUE),
+        ("state.z.exists(i, i == 1)", Truth.UNKNOWN),
+        ("state.x.exists(i, i == 1)", Truth.RAISED),
+        ("size(state.l) == 2 && state.l.exists(i, state.z == i || i == 3)", Truth.TRUE),
+        ("true ? state.l.exists(i, state.z == i || i == 3) : 1 / 0 == 1", Truth.TRUE),
+        ("state.x == 2 ? false : (state.z == 1 ? true : false) || state.l.exists(i, i == 3 || state.z == i)",
+         Truth.TRUE),
+        ("state.l.exists(i, state.z == i || double(i) / 1e-3 > 2e+3 - -1.0)", Truth.TRUE),
+        ("state.x in [1, 2] && state.l.exists(i, state.z == i || i == 3)", Truth.TRUE),
+    ],
+)  # fmt: skip
+def test_rule_25_what_decides_a_list_decides_it_whatever_else_is_missing(source: str, truth: Truth) -> None:
+    assert Expression(source).holds(given(state={"x": 1, "l": [1, 3]})) is truth
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "either", "both"),
+    [
+        (MISSING, RAISES, Truth.UNKNOWN, Truth.UNKNOWN),
+        (MISSING, "true", Truth.TRUE, Truth.UNKNOWN),
+        (MISSING, "false", Truth.UNKNOWN, Truth.FALSE),
+        (RAISES, "true", Truth.TRUE, Truth.RAISED),
+        (RAISES, "false", Truth.RAISED, Truth.FALSE),
+        (f"!({MISSING})", f"({RAISES} || false)", Truth.UNKNOWN, Truth.UNKNOWN),
+        (MISSING, "state.x", Truth.UNKNOWN, Truth.UNKNOWN),
+        (f"({RAISES}) && true", f"{MISSING} && true", Truth.UNKNOWN, Truth.UNKNOWN),
+    ],
+)
+def test_rule_25_the_order_of_parts_makes_no_difference(one: str, other: str, either: Truth, both: Truth) -> None:
+    for first, second in ((one, other), (other, one)):
+        assert Expression(f"({first}) || ({second})").holds(given(state={"x": 1})) is either
+        assert Expression(f"({first}) && ({second})").holds(given(state={"x": 1})) is both
+        assert Expression(f"{first} || {second}").holds(given(state={"x": 1})) is either
+
+
+LEAVES = {"true": Truth.TRUE, "false": Truth.FALSE, MISSING: Truth.UNKNOWN, RAISES: Truth.RAISED}
+NOT = {Truth.TRUE: Truth.FALSE, Truth.FALSE: Truth.TRUE}
+
+
+def together(sign: str, parts: list[tuple[str, Truth]]) -> tuple[str, Truth]:
+    decides = Truth.TRUE if sign == "||" else Truth.FALSE
+    order = (decides, Truth.UNKNOWN, Truth.RAISED, NOT[decides])
+    found = {truth for _, truth in parts}
+    return f" {sign} ".join(f"({text})" for text, _ in parts), next(one for one in order if one in found)
+
+
+EXPRESSIONS = st.recursive(
+    st.sampled_from(list(LEAVES.items())),
+    lambda inner: (
+        st.builds(together, st.sampled_from(("||", "&&")), st.lists(inner, min_size=2, max_size=3))
+        | inner.map(lambda one: (f"!({one[0]})", NOT.get(one[1], one[1])))
+        | inner.map(lambda one: (f"[1, 2].exists(i, {one[0]})", one[1]))
+        | inner.map(lambda one: (f"[1, 2].all(i, {one[0]})", one[1]))
+    ),
+    max_leaves=6,
+)
+
+
+@given_any(EXPRESSIONS)
+@settings(deadline=None, derandomize=True)
+def test_rule_25_any_expression_is_what_its_parts_are(expression: tuple[str, Truth]) -> None:
+    source, truth = expression
+    try:
+        one = Expression(source)
+    except BadExpression:
+        return  # macros too deep within macros
+    assert one.holds(given(state={"x": 1})) is truth
 
 
 def test_what_an_expression_reads_is_known_before_it_runs() -> None:
