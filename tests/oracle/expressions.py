@@ -74,14 +74,14 @@ def parts_of(expression: Expression, sign: str) -> list[str]:
 def evaluate(expression: Expression, variables: Variables) -> Answer:
     """Rule 25: a missing field is unknown, anything else that raises (or is no truth value) is an error.
 
-    Of several parts true decides `||` and false `&&`, wherever it stands; else unknown goes before an error.
+    Of several parts true decides `||` and false `&&`, wherever it stands; else an error goes before unknown.
     """
     for sign, decides in (("||", Truth.TRUE), ("&&", Truth.FALSE)):
         parts = parts_of(expression, sign)
         if len(parts) > 1:
             found = {evaluate(part, variables).truth for part in parts}
             other = Truth.FALSE if decides is Truth.TRUE else Truth.TRUE
-            truth = next(one for one in (decides, Truth.UNKNOWN, Truth.ERROR, other) if one in found)
+            truth = next(one for one in (decides, Truth.ERROR, Truth.UNKNOWN, other) if one in found)
             missing = names_after("state", str(expression)) - set(variables.get("state", {}))
             return Answer(truth, truth is Truth.UNKNOWN and bool(missing))
     try:

@@ -1,20 +1,22 @@
 """What an expression comes to where something in it is missing or raises (RULES.md 25), in whatever order it stands.
 
 ```
-a || b, list.exists(x, b)    true if any is, else unknown if any is, else raised if any does, else false
-a && b, list.all(x, b)       false if any is, else unknown if any is, else raised if any does, else true
+a || b, list.exists(x, b)    true if any is, else raised if any does, else unknown if any is, else false
+a && b, list.all(x, b)       false if any is, else raised if any does, else unknown if any is, else true
 ```
 The library absorbs what is missing in `||` and `&&`. But it ends a list at the first item that is unknown, and of two
-parts of which one is unknown and one raises it tells the one that stands first. So where it has no answer, the parts
-are asked one by one here. The rule this file keeps: where the library has an answer, that holds.
+parts of which one is unknown and one raises it tells the one that stands last. So where it has no answer, the parts
+are asked one by one here. The rule this file keeps: where the library has an answer, that holds; what raises is told
+at once, whatever else is missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import cel
 
@@ -61,54 +63,119 @@ def absorbed(source: str, values: Mapping[str, Any], most: int) -> Truth:
     Raises:
         TooDear: it would take more.
     """
-    return _Asking(most).truth(tuple(tokens_of(source)), values)
+    return _parsed(source).truth(values, _Budget(most))
 
 
-class _Asking:
-    def __init__(self, most: int) -> None:
-        self._left = most
+@lru_cache(maxsize=1024)
+def _parsed(source: str) -> _Part:
+    return _part(tuple(tokens_of(source)))
 
-    def truth(self, tokens: Sequence[Token], values: Mapping[str, Any]) -> Truth:
-        tokens = _bare(tokens)
-        choice = _cut(tokens, "?")
-        if len(choice) > 1:
-            return self._choice(tokens, len(choice[0]), values)
-        for sign, decides in (("||", Truth.TRUE), ("&&", Truth.FALSE)):
-            parts = _cut(tokens, sign)
-            if len(parts) > 1:
-                return _together((self.truth(part, values) for part in parts), decides)
-        if tokens[:1] == (("sign", "!"),) and not _signs(tokens[1:]) & BINARY:
-            found = self.truth(tokens[1:], values)
-            return _NOT.get(found, found)
-        macro = _macro(tokens)
-        if macro is None:
-            return truth(lambda: self._ask(tokens, values))
-        range_of, decides, name, check = macro
+
+class _Budget:
+    """How many parts may still be asked."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def spend(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise TooDear
+
+
+class _Part(Protocol):
+    def truth(self, values: Mapping[str, Any], budget: _Budget) -> Truth: ...
+
+
+class _Leaf:
+    """What is asked as a whole."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._names = frozenset(text for kind, text in tokens if kind == "name")
+        self._program = cel.compile(_text(tokens))
+
+    def value(self, values: Mapping[str, Any], budget: _Budget) -> Any:
+        budget.spend()
+        return self._program.execute({name: value for name, value in values.items() if name in self._names})
+
+    def truth(self, values: Mapping[str, Any], budget: _Budget) -> Truth:
+        return truth(lambda: self.value(values, budget))
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Parts of which `decides` is the answer wherever it stands."""
+
+    decides: Truth
+    parts: Sequence[_Part]
+
+    def truth(self, values: Mapping[str, Any], budget: _Budget) -> Truth:
+        return _together((part.truth(values, budget) for part in self.parts), self.decides)
+
+
+@dataclass(frozen=True, slots=True)
+class _Negated:
+    part: _Part
+
+    def truth(self, values: Mapping[str, Any], budget: _Budget) -> Truth:
+        found = self.part.truth(values, budget)
+        return _NOT.get(found, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    condition: _Part
+    then: _Part
+    otherwise: _Part
+
+    def truth(self, values: Mapping[str, Any], budget: _Budget) -> Truth:
+        found = self.condition.truth(values, budget)
+        if found is Truth.TRUE:
+            return self.then.truth(values, budget)
+        return self.otherwise.truth(values, budget) if found is Truth.FALSE else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Macro:
+    """`list.exists(name, check)`, or `all`."""
+
+    range_of: _Leaf
+    decides: Truth
+    name: str
+    check: _Part
+
+    def truth(self, values: Mapping[str, Any], budget: _Budget) -> Truth:
         try:
-            items = list(self._ask(range_of, values))
+            items = list(self.range_of.value(values, budget))
         except KeyError:
             return Truth.UNKNOWN
         except FAILS:
             return Truth.RAISED
-        return _together((self.truth(check, {**values, name: item}) for item in items), decides)
+        return _together((self.check.truth({**values, self.name: one}, budget) for one in items), self.decides)
 
-    def _choice(self, tokens: Sequence[Token], at: int, values: Mapping[str, Any]) -> Truth:
-        """`a ? b : c`, where `a` ends at `at`."""
-        condition = self.truth(tokens[:at], values)
-        depth, colon = 0, at + 1
-        while depth or tokens[colon] != ("sign", ":"):
-            depth += _step(tokens[colon], ("?",), (":",))
-            colon += 1
-        if condition is Truth.TRUE:
-            return self.truth(tokens[at + 1 : colon], values)
-        return self.truth(tokens[colon + 1 :], values) if condition is Truth.FALSE else condition
 
-    def _ask(self, tokens: Sequence[Token], values: Mapping[str, Any]) -> Any:
-        self._left -= 1
-        if self._left < 0:
-            raise TooDear
-        named = {text for kind, text in tokens if kind == "name"}
-        return _compiled(_text(tokens)).execute({name: value for name, value in values.items() if name in named})
+def _part(tokens: Sequence[Token]) -> _Part:
+    tokens = _bare(tokens)
+    at = len(_cut(tokens, "?")[0])
+    if at < len(tokens):
+        colon = _colon(tokens, at + 1)
+        return _Choice(_part(tokens[:at]), _part(tokens[at + 1 : colon]), _part(tokens[colon + 1 :]))
+    for sign, decides in (("||", Truth.TRUE), ("&&", Truth.FALSE)):
+        parts = _cut(tokens, sign)
+        if len(parts) > 1:
+            return _Joined(decides, [_part(one) for one in parts])
+    if tokens[:1] == (("sign", "!"),) and not _signs(tokens[1:]) & BINARY:
+        return _Negated(_part(tokens[1:]))
+    return _macro(tokens) or _Leaf(tokens)
+
+
+def _colon(tokens: Sequence[Token], begin: int) -> int:
+    """Where the second part of a choice begins, the first of which begins here."""
+    depth, at = 0, begin
+    while depth or tokens[at] != ("sign", ":"):
+        depth += _step(tokens[at], ("?",), (":",))
+        at += 1
+    return at
 
 
 def _text(tokens: Sequence[Token]) -> str:
@@ -122,11 +189,6 @@ def _text(tokens: Sequence[Token]) -> str:
     return text
 
 
-@lru_cache(maxsize=1024)
-def _compiled(text: str) -> cel.Program:
-    return cel.compile(text)
-
-
 def _together(found: Iterable[Truth], decides: Truth) -> Truth:
     """Of all of them; `decides` alone is the answer wherever it stands."""
     seen = set()
@@ -134,7 +196,7 @@ def _together(found: Iterable[Truth], decides: Truth) -> Truth:
         if one is decides:
             return decides
         seen.add(one)
-    for one in (Truth.UNKNOWN, Truth.RAISED):
+    for one in (Truth.RAISED, Truth.UNKNOWN):
         if one in seen:
             return one
     return _NOT[decides]
@@ -186,12 +248,13 @@ def _bare(tokens: Sequence[Token]) -> Sequence[Token]:
     return tokens
 
 
-def _macro(tokens: Sequence[Token]) -> tuple[Sequence[Token], Truth, str, Sequence[Token]] | None:
-    """(list, what decides, variable, check), if the whole of it is `list.exists(x, ...)` or `list.all(x, ...)`."""
+def _macro(tokens: Sequence[Token]) -> _Macro | None:
+    """If the whole of it is `list.exists(x, ...)` or `list.all(x, ...)`."""
     decides = {"exists": Truth.TRUE, "all": Truth.FALSE}
     if tokens[-1:] != (("sign", ")"),) or _signs(tokens) & (BINARY | {"!"}):
         return None
     at = _opening(tokens)
     if at < 3 or tokens[at - 2] != ("sign", ".") or tokens[at - 1][1] not in decides:
         return None
-    return tokens[: at - 2], decides[tokens[at - 1][1]], tokens[at + 1][1], tokens[at + 3 : -1]
+    check = _part(tokens[at + 3 : -1])
+    return _Macro(_Leaf(tokens[: at - 2]), decides[tokens[at - 1][1]], tokens[at + 1][1], check)

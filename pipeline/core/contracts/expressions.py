@@ -48,7 +48,7 @@ class Expression:
         ValueError: it does not parse, is too large, or does not name literally what it reads.
     """
 
-    __slots__ = ("_program", "_scan", "_weighs", "fields", "source", "variables")
+    __slots__ = ("_has_parts", "_program", "_scan", "_weighs", "fields", "source", "variables")
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -59,6 +59,7 @@ class Expression:
             raise BadExpression(f"is no CEL: {_parser_says(str(error))}") from error
         self.fields: dict[str, frozenset[str]] = {name: frozenset(found) for name, found in self._scan.fields.items()}
         self.variables = frozenset(self.fields)
+        self._has_parts = bool(self._scan.loops) or any(sign in source for sign in ("||", "&&"))
         self._weighs = bool(self._scan.loops or self._scan.adds or self._scan.matches)
 
     def reads(self, variable: str) -> frozenset[str]:
@@ -74,9 +75,7 @@ class Expression:
         except FAILS:
             return Truth.RAISED
         found = truth(lambda: self._program.execute(read))
-        if found is Truth.UNKNOWN and not self._scan.loops:
-            return found
-        if found in (Truth.UNKNOWN, Truth.RAISED) and (self._scan.loops or self._misses(read)):
+        if self._has_parts and found in (Truth.UNKNOWN, Truth.RAISED):
             longest, items = _sizes(read[name].get(one) for name, names in self.fields.items() for one in names)
             try:
                 return absorbed(self.source, read, MAX_STEPS // (1 + items + longest // 100))
@@ -92,9 +91,6 @@ class Expression:
             Exception: it raises, or is given more than it may be.
         """
         return self._program.execute(self._read(values))
-
-    def _misses(self, read: Mapping[str, Any]) -> bool:
-        return any(one not in read[name] for name, names in self.fields.items() for one in names)
 
     def _read(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """What it is given of the values.

@@ -58,7 +58,7 @@ MISSING, RAISES = "state.z == 1", "1 / 0 == 1"
         ("[1, 2].all(i, i > 0 || state.z == i)", Truth.TRUE),
         ("[1, 2].all(i, i == 1 || state.z == i)", Truth.UNKNOWN),
         ("[1, 2].exists(i, i / 0 == 1 || i == 2)", Truth.TRUE),
-        ("[1, 2].exists(i, i / 0 == 1 || state.z == i)", Truth.UNKNOWN),
+        ("[1, 2].exists(i, i / 0 == 1 || state.z == i)", Truth.RAISED),
         ("[1, 2].exists(i, i / 0 == 1)", Truth.RAISED),
         ("state.l.exists(i, [1, 3].exists(j, j == i || state.z == j))", Truth.TRUE),
         ("!state.l.all(i, i != 3 && state.z == i)", Truth.TRUE),
@@ -80,14 +80,14 @@ def test_rule_25_what_decides_a_list_decides_it_whatever_else_is_missing(source:
 @pytest.mark.parametrize(
     ("one", "other", "either", "both"),
     [
-        (MISSING, RAISES, Truth.UNKNOWN, Truth.UNKNOWN),
+        (MISSING, RAISES, Truth.RAISED, Truth.RAISED),
         (MISSING, "true", Truth.TRUE, Truth.UNKNOWN),
         (MISSING, "false", Truth.UNKNOWN, Truth.FALSE),
         (RAISES, "true", Truth.TRUE, Truth.RAISED),
         (RAISES, "false", Truth.RAISED, Truth.FALSE),
-        (f"!({MISSING})", f"({RAISES} || false)", Truth.UNKNOWN, Truth.UNKNOWN),
-        (MISSING, "state.x", Truth.UNKNOWN, Truth.UNKNOWN),
-        (f"({RAISES}) && true", f"{MISSING} && true", Truth.UNKNOWN, Truth.UNKNOWN),
+        (f"!({MISSING})", f"({RAISES} || false)", Truth.RAISED, Truth.RAISED),
+        (MISSING, "state.x", Truth.RAISED, Truth.RAISED),
+        (f"({RAISES}) && true", f"{MISSING} && true", Truth.RAISED, Truth.RAISED),
     ],
 )
 def test_rule_25_the_order_of_parts_makes_no_difference(one: str, other: str, either: Truth, both: Truth) -> None:
@@ -103,7 +103,7 @@ NOT = {Truth.TRUE: Truth.FALSE, Truth.FALSE: Truth.TRUE}
 
 def together(sign: str, parts: list[tuple[str, Truth]]) -> tuple[str, Truth]:
     decides = Truth.TRUE if sign == "||" else Truth.FALSE
-    order = (decides, Truth.UNKNOWN, Truth.RAISED, NOT[decides])
+    order = (decides, Truth.RAISED, Truth.UNKNOWN, NOT[decides])
     found = {truth for _, truth in parts}
     return f" {sign} ".join(f"({text})" for text, _ in parts), next(one for one in order if one in found)
 
