@@ -70,9 +70,7 @@ def tone(found: dict[str, Any]) -> list[tuple[str, float]]:
 def test_an_evaluation_finds_the_session_of_its_trace(way: Way, from_agent: int) -> None:
     line = way(Line(), PLACED).until(END + 3 * HOUR)
     assert tone(line.only()) == [("Tone", 0.25)]
-    assert [(row["via"], row["from_agent"]) for row in line.rows("outcomes")] == [
-        (f"trace:{trace_id(1)}", from_agent)
-    ]
+    assert [(row["via"], row["from_agent"]) for row in line.rows("outcomes")] == [(f"trace:{trace_id(1)}", from_agent)]
     assert (line.waiting(), line.letters()) == (0, [])
 
 
