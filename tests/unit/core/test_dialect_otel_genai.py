@@ -143,7 +143,7 @@ def test_content_and_free_text_are_never_kept():
         ({"gen_ai.usage.input_tokens": 9, "gen_ai.usage.prompt_tokens": 8}, (9, 0, 0)),
         ({"gen_ai.usage.input_tokens": "9", "gen_ai.usage.output_tokens": 4.0}, (9, 4, 0)),
         ({"gen_ai.usage.input_tokens": -9, "gen_ai.usage.output_tokens": "many"}, (0, 0, 0)),
-        ({"gen_ai.usage.input_tokens": 2**40, "gen_ai.usage.output_tokens": 2**40 + 1}, (2**40, 0, 0)),  # no call has more
+        ({"gen_ai.usage.input_tokens": 2**40, "gen_ai.usage.output_tokens": 2**40 + 1}, (2**40, 0, 0)),  # none has more
     ],
 )
 def test_tokens_are_counted_on_model_spans_alone(usage: dict[str, Any], tokens: tuple[int, int, int]):
