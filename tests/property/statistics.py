@@ -19,6 +19,8 @@ WANTED = ("two sessions in a conversation", "a duplicate", "a late outcome", "a 
 
 ONLY_LIVED = frozenset({"a re-cut or a move", "a move to the conversation named later", "a verdict revised"})
 """Known of worlds that were lived before they were noted."""
+NEVER = {"longer horizons": frozenset({"a trace without an id"})}
+"""What the worlds of a law hold by no chance."""
 SHARES = {
     "all four": 1 / 3,
     "a re-cut or a move": 1 / 4,
@@ -147,7 +149,9 @@ class Statistics:
         return [
             f"{name}: {self.features[law, name]} of {n}"
             for name, share in SHARES.items()
-            if (name in known or name not in ONLY_LIVED) and self.features[law, name] < share * n
+            if (name in known or name not in ONLY_LIVED)
+            and name not in NEVER.get(law, ())
+            and self.features[law, name] < share * n
         ]
 
     def lines(self) -> list[str]:
