@@ -7,7 +7,7 @@ import pytest
 from tests.bench.report import SettledCost
 from tests.bench.settled import PER_KEY, PER_SESSION, PER_TRACE, measure
 
-SESSIONS, COPIES = 60, 20
+SESSIONS, COPIES = 60, 60
 
 
 @pytest.fixture(scope="module")

@@ -34,8 +34,7 @@ from schemas.verdict import Verdict
 CONVERSATION = b"c"
 RESTING, PLAIN = b"\x01", b"\x02"
 """Before the state of a conversation at rest; the hour in which it leaves follows, in four bytes. A plain one has
-nothing but one session, and says before it when it began."""
-BEGAN_BYTES = 5
+nothing but one session, and began when that did."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Conversation).decode
@@ -120,13 +119,17 @@ class Kept(Tiers[Conversation]):
         stripped = self._stripped(conversation, tenant="", name="", due=0, leaves=0)
         hour = leaves.to_bytes(4, "big")
         bare = Conversation("", "", packed=stripped.packed[:1], counted=stripped.counted[:1], began=stripped.began)
-        if stripped == bare:
+        if stripped == bare and stripped.began == self._first_start(key):
             (counted,), (packed,) = stripped.counted, stripped.packed
-            began = (stripped.began // SECOND).to_bytes(BEGAN_BYTES, "big")
-            self.resting.put(key, PLAIN + hour + began + length(len(counted)) + counted + packed)
+            self.resting.put(key, PLAIN + hour + length(len(counted)) + counted + packed)
         else:
             self.resting.put(key, RESTING + hour + _encode(stripped))
         self._drop(key)
+
+    def _first_start(self, key: bytes) -> int:
+        """Of its first packed session, in whole seconds; 0 where there is none."""
+        sessions = self.settled.sessions(key)
+        return sessions[0].start // SECOND * SECOND if sessions else 0
 
     def state(self, key: bytes) -> bytes | None:
         """For a checkpoint; None if it is gone."""
@@ -154,6 +157,7 @@ class Kept(Tiers[Conversation]):
     def _complete(self, key: bytes, conversation: Conversation) -> None:
         """Unpack its sessions, and bring back what was published of them."""
         self.settled.unpack(key, conversation)
+        conversation.began = conversation.began or self._first_start(key)
         verdicts = self._judge(key, conversation)
         before = [
             sealed(unpack_count(counted, self.words)[0])
@@ -225,9 +229,8 @@ def read_key(key: bytes) -> tuple[str, str]:
 def _read(key: bytes, state: bytes) -> Conversation:
     """A conversation at rest, named after its key."""
     if state[:1] == PLAIN:
-        size, at = read_length(state, 5 + BEGAN_BYTES)
+        size, at = read_length(state, 5)
         conversation = Conversation("", "", packed=[state[at + size :]], counted=[state[at : at + size]])
-        conversation.began = int.from_bytes(state[5 : 5 + BEGAN_BYTES], "big") * SECOND
     else:
         conversation = _decode(memoryview(state)[5:])
     conversation.tenant, conversation.name = read_key(key)
