@@ -23,8 +23,8 @@ demo: setup ## a simulated week held against its known truth (SEED=, SESSIONS=, 
 test: setup ## every test that needs nothing but Python
 	@$(VENV)/python -m tools.test
 
-laws: setup ## the laws with 2,000 examples each (`make test`: 500)
-	@TRUEUP_TESTS=thorough PYTHONHASHSEED=0 $(VENV)/python -m pytest tests/property -q
+laws: setup ## the laws with 2,000 examples each, and every mutant (`make test`: 500, every second one)
+	@TRUEUP_TESTS=thorough PYTHONHASHSEED=0 $(VENV)/python -m pytest tests/property tests/mutants -q
 
 test-monitoring: setup ## alert rules, dashboards, runbooks, metric names (needs promtool)
 	@$(VENV)/python tools/monitoring.py

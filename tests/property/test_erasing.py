@@ -20,7 +20,7 @@ from tests.property.driver import Pipeline
 from tests.property.worlds import RULES, World, worlds
 from tests.thorough import EXAMPLES
 
-law = settings(max_examples=EXAMPLES // 2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+law = settings(max_examples=EXAMPLES // 5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 seeds = st.integers(0, 2**32 - 1)
 MARK = "-Qz7vX9kept"
 """Behind the name of every conversation: what is found by it is found for nothing else."""

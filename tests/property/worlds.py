@@ -154,7 +154,7 @@ def _conversation(draw: Draw, number: int, shape: Shape, before: Sequence[OSpan]
     spans: list[OSpan] = []
     again = main and draw(st.booleans())
     days = not main and not elsewhere and draw(st.integers(0, 2)) == 0
-    for index in range(draw(st.integers(2 if main else 3 if days else 1, 4))):
+    for index in range(draw(st.integers(2 if main else 3 if days else 1, 3))):
         found = _trace(draw, number * 10 + index + 1, f"c{number}", clock, shape)
         stated: dict[str, Any] = {"conversation_ids": ((0, f"c{number}"),)}
         if (main or elsewhere) and index == 0:
@@ -181,7 +181,7 @@ def _question(number: int, before: Sequence[OSpan]) -> OSpan:
 
 
 def _trace(draw: Draw, number: int, name: str, start: int, shape: Shape) -> list[OSpan]:
-    steps = draw(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3), st.integers(0, 5)), max_size=5))
+    steps = draw(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3), st.integers(0, 5)), max_size=4))
     root = draw(st.sampled_from(("agent", "agent", "agent", "step")))
     first, clock = number * 100, start
     spans = [span(number, first, start, start, root, agent="helper" if root == "agent" else None)]
@@ -261,7 +261,7 @@ def _outcomes(draw: Draw, spans: Sequence[OSpan], shape: Shape) -> list[OOutcome
         for number in range(draw(st.integers(1, 2))):
             said, at = {"confirmed": draw(st.booleans())}, corrected(spans[0]).end + draw(moments)
             found.append(outcome(f"answer{number}", at, "resolution", session_id="c0", data=said))
-    for number in range(draw(st.integers(2 if rich else 0, 6))):
+    for number in range(draw(st.integers(2 if rich else 0, 5))):
         kind, data = draw(st.sampled_from(KINDS) | st.sampled_from(EVALUATIONS))
         anchor = corrected(draw(st.sampled_from(spans)))
         before = draw(st.sampled_from((0, 0, 0, 1, 5 * MINUTE, 5 * MINUTE + 1)))
