@@ -306,12 +306,12 @@ def _again(draw: Draw, base: OOutcome, how: int, anchor: OSpan) -> OOutcome:
         return replace(base, kind="retract", data={}, event_version=draw(st.integers(1, 3)))
     kind, data = draw(st.sampled_from(KINDS))
     changed = replace(base, kind=kind, data=data, event_time=base.event_time + draw(st.sampled_from((0, 1, HOUR))))
+    if len(changed.correlation) > 1 and kind != "evidence":  # every other kind has one key
+        changed = replace(changed, correlation={"order": "k2"})
     if how == 1:
         return replace(changed, event_version=base.event_version, data={**data, "note": "other"})
     changed = replace(changed, event_version=draw(st.integers(1, 3)))
     if how == 4:
         bare: dict[str, Any] = {"session_id": None, "ordinal": None, "trace_id": None, "correlation": {}}
         return replace(changed, **{**bare, **_address(draw, anchor, "reopen")})
-    if len(changed.correlation) > 1 and kind != "evidence":
-        return replace(changed, correlation={"order": "k2"})
     return changed
