@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).parents[1]
-LAWS = ("tests/property", "tests/mutants")
+LAWS = ("tests/property",)
+MUTANTS = ("tests/mutants",)
 DEMOS = ("tests/bench", "tests/simulation")
 LIVE = ("tests/live",)
 ELSEWHERE = ("tests/services", "tests/monitoring")
@@ -29,12 +30,12 @@ REPEATABLE = {"PYTHONHASHSEED": "0"}
 
 def groups(root: Path = ROOT) -> dict[str, list[str]]:
     """What each run is given: every folder below `tests` that holds tests is in exactly one group, or elsewhere."""
-    named = {"laws": LAWS, "demos": DEMOS, "live": LIVE}
+    named = {"laws": LAWS, "mutants": MUTANTS, "demos": DEMOS, "live": LIVE}
     others = sorted(
         f"tests/{folder.name}"
         for folder in (root / "tests").iterdir()
         if folder.is_dir()
-        and f"tests/{folder.name}" not in (*LAWS, *DEMOS, *LIVE, *ELSEWHERE)
+        and f"tests/{folder.name}" not in (*LAWS, *MUTANTS, *DEMOS, *LIVE, *ELSEWHERE)
         and any(folder.rglob("test_*.py"))
     )
     there = {name: [folder for folder in folders if (root / folder).is_dir()] for name, folders in named.items()}

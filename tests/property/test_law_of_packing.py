@@ -55,7 +55,7 @@ class Life:
         pipeline = Pipeline(2).run([*self.batches, Batch((), self.far)])
         for one in self.held_back:
             pipeline.feed([one], self.far)
-            if crashes:
+            if crashes and self._random.random() < 0.4:
                 pipeline.random = self._random
                 pipeline.crash()
                 pipeline.random = None
