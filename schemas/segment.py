@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 
 import msgspec
 
@@ -61,6 +62,7 @@ CUBES = ("system", "family")
 """Those that are always there; `system` has no dimension."""
 
 
+@cache
 def dimensions_of(cube: str) -> tuple[str, ...]:
     """The dimensions of a cube: of `family+agent` both, in this order, of `system` none.
 
