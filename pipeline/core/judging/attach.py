@@ -46,6 +46,11 @@ class Proof:
         return found
 
 
+def stated(sessions: Iterable[Session]) -> list[frozenset[Via]]:
+    """Of each session the keys that its spans state."""
+    return [frozenset(summary_of(one).keys) for one in sessions]
+
+
 def reached(
     outcome: Outcome,
     vias: Iterable[Via],
@@ -95,7 +100,7 @@ def attach(
     """A `Proof` for each session, and the outcomes that reach one: whether any of them does so in time."""
     proofs = [Proof() for _ in sessions]
     reaching: dict[tuple[str, str], bool] = {}
-    keys = [frozenset(summary_of(one).keys) for one in sessions] if outcomes else []
+    keys = stated(sessions) if outcomes else []
     ordered = sorted(outcomes.values(), key=lambda one: (one[0].event_time, one[0].event_id, one[0].source))
     for outcome, vias in ordered:
         indices = reached(outcome, vias, sessions, keys, rules)

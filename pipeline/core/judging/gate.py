@@ -11,22 +11,17 @@ place, but it is published never again.
 
 from __future__ import annotations
 
-import msgspec
-
-from pipeline.core.effects import Outbox, Result, Versions
-from pipeline.core.judging.attach import reached
+from pipeline.core.effects import Outbox, Result
+from pipeline.core.judging.attach import reached, stated
 from pipeline.core.judging.bench import Bench
 from pipeline.core.judging.fold import Fold
 from pipeline.core.judging.intake import Taken, take_outcome, take_spans
 from pipeline.core.judging.publish import Publisher
 from pipeline.core.judging.state import Conversation, sealed
-from pipeline.core.judging.summarise import summary_of
+from pipeline.core.judging.telling import Teller
 from pipeline.core.timeline import TimeRules
-from schemas.contact import Reached
 from schemas.outcome import Attached, Outcome
 from schemas.span import TraceSpans
-from schemas.topics import Topic, partition_of
-from schemas.wire import DeadLetter, Keyed
 
 SEALED = "sealed"
 
@@ -35,19 +30,10 @@ class Gate:
     """One partition's."""
 
     def __init__(
-        self,
-        partition: int,
-        partitions: int,
-        rules: TimeRules,
-        bench: Bench,
-        publisher: Publisher,
-        outbox: Outbox,
-        versions: Versions,
-        fold: Fold,
+        self, rules: TimeRules, bench: Bench, publisher: Publisher, teller: Teller, outbox: Outbox, fold: Fold
     ) -> None:
-        self._partition, self._partitions, self._rules = partition, partitions, rules
-        self._bench, self._publisher = bench, publisher
-        self._outbox, self._versions, self._fold = outbox, versions, fold
+        self._rules, self._bench, self._publisher, self._teller = rules, bench, publisher, teller
+        self._outbox, self._fold = outbox, fold
 
     # -- what comes ----------------------------------------------------------------------------------------------------
 
@@ -103,12 +89,7 @@ class Gate:
         self._letter(record, after or before)
         if max(found[-1], default=-1) >= conversation.sealed:
             return False  # it leaves an open session for a sealed one
-        has_it = after is not None
-        answer = Reached(
-            record.tenant, record.source, record.event_id, record.conversation, self._versions.next(), has_it
-        )
-        where = partition_of(self._partitions, record.tenant, record.source, record.event_id)
-        self._outbox.send(Topic.CORRELATIONS, where, answer)
+        self._teller.reached(conversation, record.source, record.event_id, has_it=after is not None)
         return True
 
     def _before(self, conversation: Conversation, record: Attached) -> tuple[int, Outcome | None]:
@@ -119,15 +100,11 @@ class Gate:
 
     def _reached(self, key: bytes, conversation: Conversation, record: Attached, outcome: Outcome) -> set[int]:
         sessions = self._bench.cut(key, conversation)
-        keys = [frozenset(summary_of(one).keys) for one in sessions]
-        return reached(outcome, [record.via], sessions, keys, self._rules)
+        return reached(outcome, [record.via], sessions, stated(sessions), self._rules)
 
     def _letter(self, record: Attached, outcome: Outcome | None) -> None:
         self._outbox.count(Result.DEAD_LETTERED, SEALED)
         kind = outcome.kind.value if outcome is not None else ""
         what = kind if record.outcome is not None else f"the withdrawal of {kind}"
         detail = f"for a session whose bucket had sealed when it came: {what} {record.source} {record.event_id}"
-        letter = DeadLetter(SEALED, detail, Topic.SESSION_EVENTS, self._partition, -1, 0, 0, record.tenant)
-        self._outbox.send(
-            Topic.DEAD_LETTERS, self._partition, Keyed(Topic.SESSION_EVENTS.encode(), msgspec.json.encode(letter))
-        )
+        self._publisher.dead_letter(record.tenant, SEALED, detail)

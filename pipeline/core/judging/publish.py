@@ -186,9 +186,10 @@ class Publisher:
         self._outbox.count(Result.DEAD_LETTERED, "settled", by_trace.total())
         for trace_id, n in by_trace.items():
             detail = f"{n} spans of a trace whose session had settled when they came"
-            self._dead_letter(conversation.tenant, "settled", detail, trace_id.hex())
+            self.dead_letter(conversation.tenant, "settled", detail, trace_id.hex())
 
-    def _dead_letter(self, tenant: str, why: str, detail: str, trace_id: str) -> None:
+    def dead_letter(self, tenant: str, why: str, detail: str, trace_id: str = "") -> None:
+        """Of something that came for a conversation; who refuses it counts it."""
         letter = DeadLetter(why, detail, Topic.SESSION_EVENTS, self._partition, -1, 0, 0, tenant, trace_id)
         self._outbox.send(
             Topic.DEAD_LETTERS, self._partition, Keyed(Topic.SESSION_EVENTS.encode(), msgspec.json.encode(letter))

@@ -55,9 +55,9 @@ class JudgeStep:
         self._bench = Bench(book, rules)
         told = self.outbox, self.versions, self.fold
         self._publisher = Publisher(partition, partitions, book, rules, *told, self._bench.guard)
-        self._gate = Gate(partition, partitions, rules, self._bench, self._publisher, *told)
-        self.conversations = self._bench.kept
         self._teller = Teller(partitions, self.outbox, self.versions)
+        self._gate = Gate(rules, self._bench, self._publisher, self._teller, self.outbox, self.fold)
+        self.conversations = self._bench.kept
         self._eraser = ConversationEraser(partition, partitions, rules, self.outbox, self.fold)
         self._judged_by = JudgedBy(book, self._bench.guard)
         self._timers: list[tuple[int, bytes]] = []

@@ -90,9 +90,14 @@ class Teller:
                 if not again and not reached.get((source, event_id), True):
                     self._outbox.count(Result.NOTED, "past_horizon")
                 held.reached = now
-                record = Reached(conversation.tenant, source, event_id, conversation.name, self._versions.next(), now)
-                partition = partition_of(self._partitions, conversation.tenant, source, event_id)
-                self._outbox.send(Topic.CORRELATIONS, partition, record)
+                self.reached(conversation, source, event_id, now)
+
+    def reached(self, conversation: Conversation, source: str, event_id: str, has_it: bool) -> None:
+        """Tell whether a session of the conversation has the outcome."""
+        tenant = conversation.tenant
+        record = Reached(tenant, source, event_id, conversation.name, self._versions.next(), has_it)
+        partition = partition_of(self._partitions, tenant, source, event_id)
+        self._outbox.send(Topic.CORRELATIONS, partition, record)
 
     def _tell_sessions(
         self,
